@@ -1,0 +1,1 @@
+//! Waiting on a core until an instant.

@@ -1,0 +1,5 @@
+//! Placeholder for the format specification.
+
+pub mod outcome;
+pub mod plan_row;
+pub mod record;

@@ -1,0 +1,221 @@
+//! What became of a request: ten outcomes people count, and the finer class that names the cause.
+//!
+//! Server misbehaviour is data, so every way a request can end has a number here and nowhere else.
+//! The numbers are part of the log format: add at the end, never reuse. Which event leads to which
+//! class is decided where the event is seen (`engine::wire`, `engine::replayer`), not here.
+
+/// How a request ended, as the summary counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Outcome {
+    /// A complete answer with success status.
+    Ok = 0,
+    /// The stream stopped politely but unfinished: no finish reason and no `[DONE]`.
+    Incomplete = 1,
+    /// The server answered with a status other than 2xx.
+    HttpError = 2,
+    /// No connection could be made.
+    ConnectError = 3,
+    /// A time limit passed.
+    Timeout = 4,
+    /// The connection broke in mid-answer.
+    Disconnected = 5,
+    /// The answer broke HTTP or the event stream's rules.
+    ProtocolError = 6,
+    /// The server reported an error inside a 200 stream.
+    StreamError = 7,
+    /// We ended it on purpose.
+    Cancelled = 8,
+    /// It was planned and never left.
+    NeverSent = 9,
+}
+
+impl Outcome {
+    /// Every outcome, in the order reports list them.
+    pub const ALL: [Self; 10] = [
+        Self::Ok,
+        Self::Incomplete,
+        Self::HttpError,
+        Self::ConnectError,
+        Self::Timeout,
+        Self::Disconnected,
+        Self::ProtocolError,
+        Self::StreamError,
+        Self::Cancelled,
+        Self::NeverSent,
+    ];
+
+    /// The name used in reports and exports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Incomplete => "incomplete",
+            Self::HttpError => "http_error",
+            Self::ConnectError => "connect_error",
+            Self::Timeout => "timeout",
+            Self::Disconnected => "disconnected",
+            Self::ProtocolError => "protocol_error",
+            Self::StreamError => "stream_error",
+            Self::Cancelled => "cancelled",
+            Self::NeverSent => "never_sent",
+        }
+    }
+}
+
+macro_rules! classes {
+    ($($number:literal $variant:ident $outcome:ident $name:literal $doc:literal;)*) => {
+        /// The cause of an outcome. One row here is one name in `outcomes.by_class`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Class {
+            $(#[doc = $doc] $variant = $number,)*
+        }
+
+        impl Class {
+            /// Every class with its number.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The class with this number in a log, if this version knows it.
+            #[must_use]
+            pub const fn from_number(number: u8) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// The outcome this class belongs to.
+            #[must_use]
+            pub const fn outcome(self) -> Outcome {
+                match self {
+                    $(Self::$variant => Outcome::$outcome,)*
+                }
+            }
+
+            /// The name used in reports and exports.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+classes! {
+    0 Ok Ok "ok" "Complete.";
+    1 NoFinish Incomplete "no_finish" "Clean end of the stream without `[DONE]` or a finish reason.";
+    2 EmptyAnswer Incomplete "empty_answer" "A success status with an empty body.";
+    3 HttpRedirect HttpError "http_redirect" "3xx: redirects are never followed.";
+    4 Http4xx HttpError "http_4xx" "4xx other than 429.";
+    5 Http429 HttpError "http_429" "429: the server asks for less.";
+    6 Http5xx HttpError "http_5xx" "5xx.";
+    7 HttpOther HttpError "http_other" "Any other status that is not 2xx.";
+    8 ConnectRefused ConnectError "connect_refused" "The server refused the connection.";
+    9 ConnectFailed ConnectError "connect_failed" "Any other failure to connect to the server.";
+    10 ConnectTimeout Timeout "connect_timeout" "The connect limit passed.";
+    11 FirstByteTimeout Timeout "first_byte_timeout" "No byte of the answer within the limit.";
+    12 IdleTimeout Timeout "idle_timeout" "The answer paused for longer than the limit.";
+    13 TotalTimeout Timeout "total_timeout" "The whole exchange took longer than the limit.";
+    14 ResetBeforeAnswer Disconnected "reset_before_answer" "Closed or reset before any byte of the answer.";
+    15 ResetMidAnswer Disconnected "reset_mid_answer" "Reset after the answer began.";
+    16 TruncatedBody Disconnected "truncated_body" "Closed before the promised length or last chunk.";
+    17 NotHttp ProtocolError "not_http" "The answer is not HTTP/1.x.";
+    18 BadHead ProtocolError "bad_head" "A malformed response head.";
+    19 BadFraming ProtocolError "bad_framing" "A malformed chunk or contradictory framing.";
+    20 OverLimit ProtocolError "over_limit" "The answer passed one of our stated limits.";
+    21 BadEvent ProtocolError "bad_event" "An event's data is not the JSON it should be.";
+    22 WrongContentType ProtocolError "wrong_content_type" "A 2xx answer that is neither an event stream nor JSON.";
+    23 ErrorEvent StreamError "error_event" "An error object or `event: error` inside a 200 answer.";
+    24 CancelledByPlan Cancelled "cancelled_by_plan" "The plan asked to cancel it.";
+    25 Interrupted Cancelled "interrupted" "In flight when the user stopped the run.";
+    26 CutAtEnd Cancelled "cut_at_end" "In flight when the run's own duration and grace ended.";
+    27 NotReached NeverSent "not_reached" "The run ended before it was due.";
+    28 PredecessorPending NeverSent "predecessor_pending" "The run ended while its predecessor was in flight.";
+    29 ClientNoDescriptor ConnectError "client_no_descriptor" "Client side: out of file descriptors.";
+    30 ClientNoPort ConnectError "client_no_port" "Client side: out of local ports.";
+    31 ClientOther ConnectError "client_other" "Client side: any other local failure.";
+}
+
+impl Class {
+    /// The class of a status that is not 2xx.
+    #[must_use]
+    pub const fn of_status(status: u16) -> Self {
+        match status {
+            300..=399 => Self::HttpRedirect,
+            429 => Self::Http429,
+            400..=499 => Self::Http4xx,
+            500..=599 => Self::Http5xx,
+            _ => Self::HttpOther,
+        }
+    }
+
+    /// Whether the trouble was on our side of the wire.
+    #[must_use]
+    pub const fn is_client_side(self) -> bool {
+        matches!(self, Self::ClientNoDescriptor | Self::ClientNoPort | Self::ClientOther)
+    }
+}
+
+/// Why the model stopped, as the answer said. Numbers are part of the log format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FinishReason {
+    /// The answer did not say.
+    Unknown = 0,
+    /// `stop`.
+    Stop = 1,
+    /// `length`.
+    Length = 2,
+    /// `tool_calls` or `function_call`.
+    ToolCalls = 3,
+    /// `content_filter`.
+    ContentFilter = 4,
+    /// Any other text.
+    Other = 5,
+}
+
+impl FinishReason {
+    /// The reason with this number in a log; unknown numbers read as [`FinishReason::Other`].
+    #[must_use]
+    pub const fn from_number(number: u8) -> Self {
+        match number {
+            0 => Self::Unknown,
+            1 => Self::Stop,
+            2 => Self::Length,
+            3 => Self::ToolCalls,
+            4 => Self::ContentFilter,
+            _ => Self::Other,
+        }
+    }
+
+    /// The name used in exports; `None` where the answer did not say.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Unknown => None,
+            Self::Stop => Some("stop"),
+            Self::Length => Some("length"),
+            Self::ToolCalls => Some("tool_calls"),
+            Self::ContentFilter => Some("content_filter"),
+            Self::Other => Some("other"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_round_trip_and_names_are_distinct() {
+        let mut names = std::collections::BTreeSet::new();
+        for &class in Class::ALL {
+            assert_eq!(Class::from_number(class as u8), Some(class));
+            assert!(names.insert(class.name()), "{} twice", class.name());
+        }
+        assert_eq!(Class::from_number(200), None);
+    }
+}
