@@ -7,4 +7,5 @@
 //! through the same code.
 
 pub mod log;
+pub mod trace;
 pub mod units;

@@ -1,0 +1,46 @@
+//! The schedule's options as meant: exact numbers, one value for each thing that can be chosen.
+//!
+//! Built by `cli/flags/timing.rs` from what was typed; nothing downstream sees a flag again.
+
+use onbeat_shared::trace::decimal::Ratio;
+
+use crate::plan::PlanMode;
+
+/// How a trace becomes a schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanOptions {
+    /// Time runs this many times faster than recorded.
+    pub speedup: Ratio,
+    /// Rows before this instant of the trace's clock (ns) are left out; it is the schedule's zero.
+    pub start_offset_ns: Option<i64>,
+    /// Rows after this instant of the trace's clock (ns) are left out.
+    pub end_offset_ns: Option<i64>,
+    /// No two neighbouring requests are further apart than this (ns, after the speed-up).
+    pub idle_gap_cap_ns: Option<i64>,
+    /// Only requests due before this instant of the schedule (ns) are planned.
+    pub duration_ns: Option<i64>,
+    /// Only so many requests, in send order.
+    pub request_count: Option<u64>,
+    /// The rule of the schedule.
+    pub mode: PlanMode,
+    /// How many cores share the sessions.
+    pub cores: u16,
+    /// How many servers share the sessions, in turn.
+    pub targets: u16,
+}
+
+impl Default for PlanOptions {
+    fn default() -> Self {
+        Self {
+            speedup: Ratio::ONE,
+            start_offset_ns: None,
+            end_offset_ns: None,
+            idle_gap_cap_ns: None,
+            duration_ns: None,
+            request_count: None,
+            mode: PlanMode::OpenLoop,
+            cores: 1,
+            targets: 1,
+        }
+    }
+}

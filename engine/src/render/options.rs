@@ -1,0 +1,105 @@
+//! What the bytes of a request depend on besides the trace, as meant.
+//!
+//! Built by `cli/flags/body.rs` from what was typed; nothing downstream sees a flag again.
+
+use std::num::NonZero;
+
+use serde::{Deserialize, Serialize};
+
+use crate::render::Secret;
+
+/// Which of the OpenAI-compatible endpoints is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Endpoint {
+    /// `/v1/chat/completions`: the prompt is one user message.
+    Chat,
+    /// `/v1/completions`: the prompt is a string.
+    Completions,
+}
+
+/// A server, as far as a request's head names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The value of the `Host` header: `host:port`, an IPv6 address in brackets.
+    pub authority: String,
+    /// The base URL's path, without a slash at its end.
+    pub base_path: String,
+}
+
+/// How requests are written.
+#[derive(Clone, Debug)]
+pub struct RenderOptions {
+    /// The servers; a plan row's `target` is an index into it.
+    pub destinations: Vec<Destination>,
+    /// The endpoint, which decides the body's shape.
+    pub endpoint: Endpoint,
+    /// A path that replaces the endpoint's usual one.
+    pub path: Option<String>,
+    /// The model that is asked for.
+    pub model: String,
+    /// Whether the answer is to be streamed.
+    pub streaming: bool,
+    /// Whether a streamed answer is to end with its token counts.
+    pub include_usage: bool,
+    /// Whether chat bodies say `max_tokens` instead of `max_completion_tokens`.
+    pub legacy_max_tokens: bool,
+    /// Headers of the user's own; one of our names replaces ours.
+    pub headers: Vec<(String, Secret)>,
+    /// The header that carries the session's name.
+    pub session_header: String,
+    /// Sent as `Authorization: Bearer …`.
+    pub api_key: Option<Secret>,
+    /// What all generated text depends on.
+    pub seed: u64,
+    /// First half of every `X-Request-ID`.
+    pub run_id: String,
+    /// Most bytes that all rendered requests may take; `None`: half of the memory that is free.
+    pub budget_bytes: Option<u64>,
+    /// Threads that render; the bytes do not depend on it.
+    pub threads: NonZero<usize>,
+}
+
+impl Endpoint {
+    /// The path it is found at.
+    #[must_use]
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/v1/chat/completions",
+            Self::Completions => "/v1/completions",
+        }
+    }
+
+    /// The name `--endpoint-type` knows it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Completions => "completions",
+        }
+    }
+}
+
+impl Default for RenderOptions {
+    fn default() -> Self {
+        Self {
+            destinations: vec![Destination {
+                authority: "localhost:8000".to_owned(),
+                base_path: String::new(),
+            }],
+            endpoint: Endpoint::Chat,
+            path: None,
+            model: "default".to_owned(),
+            streaming: true,
+            include_usage: true,
+            legacy_max_tokens: false,
+            headers: Vec::new(),
+            session_header: "X-Correlation-ID".to_owned(),
+            api_key: None,
+            seed: 0,
+            run_id: "plan".to_owned(),
+            budget_bytes: None,
+            threads: NonZero::<usize>::MIN,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! A recorded workload, independent of the file format it came from.
+//!
+//! A [`Trace`] is what a trace file says and nothing else: who asked, when, how long the prompt and
+//! the answer were, which blocks the prompt shares with others. It is built once (by
+//! `engine::trace`), never changed, and knows nothing of speed-ups, windows or servers: those are
+//! the plan's. Times stay on the trace's own clock.
+
+pub mod blocks;
+pub mod cache;
+pub mod decimal;
+pub mod record;
+pub mod session;
+pub mod stats;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::trace::blocks::{BlockIds, Blocks};
+use crate::trace::record::Record;
+use crate::trace::session::SessionNames;
+use crate::units::{SessionIndex, TraceNanos};
+
+/// How a trace file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Format {
+    /// Bailian JSON Lines: seconds, chats linked by `parent_chat_id`, 16-token blocks.
+    #[serde(rename = "bailian_trace")]
+    Bailian,
+    /// Mooncake JSON Lines: milliseconds, every row its own session, 512-token blocks.
+    #[serde(rename = "mooncake_trace")]
+    Mooncake,
+}
+
+/// Where a trace came from, as a log's manifest keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The file's name, without its folder.
+    pub name: String,
+    /// SHA-256 of the file's bytes, 64 lower-case hexadecimal digits.
+    pub sha256: String,
+    /// How it is written.
+    pub format: Format,
+    /// Requests in it.
+    pub rows: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// One recorded workload.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// The file.
+    pub source: Source,
+    /// The requests, in file order.
+    pub records: Vec<Record>,
+    /// Every row's block ids, one after the other; [`Trace::blocks_of`] finds a row's own.
+    pub blocks: BlockIds,
+    /// Tokens that one block id stands for.
+    pub block_tokens: u32,
+    /// What the sessions are called.
+    pub sessions: SessionNames,
+    /// What is odd about the file but does not stop it from being used.
+    pub warnings: Vec<Warning>,
+}
+
+/// Something odd that the person who named the file should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// The first line it was seen on (1-based), where it belongs to one.
+    pub line: Option<u64>,
+    /// How many rows it concerns.
+    pub rows: u64,
+    /// What was found and what is done about it.
+    pub words: String,
+}
+
+impl Format {
+    /// The name `--custom-dataset-type` knows it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bailian => "bailian_trace",
+            Self::Mooncake => "mooncake_trace",
+        }
+    }
+
+    /// Tokens of one block where neither the file nor the user says otherwise.
+    #[must_use]
+    pub const fn block_tokens(self) -> u32 {
+        match self {
+            Self::Bailian => 16,
+            Self::Mooncake => 512,
+        }
+    }
+}
+
+impl Trace {
+    /// The smallest timestamp of the whole file; `None` when it has no rows.
+    #[must_use]
+    pub fn origin(&self) -> Option<TraceNanos> {
+        self.records.iter().map(|record| record.at).min()
+    }
+
+    /// The block ids of a record of this trace, as recorded.
+    #[must_use]
+    pub fn blocks_of(&self, record: &Record) -> Blocks<'_> {
+        self.blocks.slice(record.first_block, record.block_count)
+    }
+
+    /// What a session is called.
+    #[must_use]
+    pub fn session_name(&self, session: SessionIndex) -> String {
+        self.sessions.name(session)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(out, "line {line}: {}", self.words),
+            None => out.write_str(&self.words),
+        }
+    }
+}

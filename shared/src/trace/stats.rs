@@ -1,0 +1,1 @@
+//! What a trace is like, in numbers: rates, burstiness, lengths, sessions, ideal cache hits.
