@@ -7,5 +7,7 @@
 //! through the same code.
 
 pub mod log;
+pub mod metrics;
+pub mod run;
 pub mod trace;
 pub mod units;

@@ -1,0 +1,315 @@
+//! The report: one struct that every output of a run's numbers renders.
+//!
+//! Its JSON is a stable interface; the schema is `shared/report.schema.json`. Every number has its
+//! unit in its name, a number without data is null and never 0, and a count of things that were
+//! looked for and not found is 0. [`report`] computes it; the formulas are the other modules'.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::units::RunNanos;
+
+/// Version of the report's JSON; raised when a key changes its meaning or disappears.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What to report.
+#[derive(Clone, Debug, Default)]
+pub struct ReportOptions {
+    /// Only requests whose sending (or due time, if they never left) lies in `start..end`.
+    pub range: Option<(RunNanos, RunNanos)>,
+    /// Goals for goodput.
+    pub slo: Option<super::slo::Goals>,
+    /// The p99 lateness outside host stalls above which the schedule counts as not held; by default
+    /// the run's own.
+    pub max_lateness_us: Option<u64>,
+}
+
+/// Everything a run's outputs show.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// What ran, where.
+    pub run: RunFacts,
+    /// Whether the measurement is valid.
+    pub verdict: Verdict,
+    /// What was asked of the sender and what it did.
+    pub schedule: Schedule,
+    /// How requests ended.
+    pub outcomes: Outcomes,
+    /// Durations of successful requests.
+    pub latency: Latency,
+    /// Tokens of successful requests.
+    pub tokens: Tokens,
+    /// Rates.
+    pub throughput: Throughput,
+    /// Prefix cache.
+    pub cache: Cache,
+    /// Goals.
+    pub slo: Slo,
+    /// How the numbers were made.
+    pub method: Method,
+}
+
+/// What ran, where.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunFacts {
+    /// Unique name of the run.
+    pub id: String,
+    /// Wall clock at the schedule's zero.
+    pub started_unix_ns: u64,
+    /// First sending to last end, over all outcomes.
+    pub duration_s: Option<f64>,
+    /// The user stopped it.
+    pub interrupted: bool,
+    /// The log has no footer, ends inside a block, or has damaged blocks: facts are missing.
+    pub torn: bool,
+    /// The machine that sent.
+    pub host: crate::log::Host,
+    /// CPU number of each sending core.
+    pub cores: Vec<u16>,
+    /// How requests were released.
+    pub mode: String,
+    /// The trace.
+    pub trace: TraceFacts,
+    /// The resolved configuration, secrets cut out.
+    pub config: serde_json::Value,
+}
+
+/// A trace, by name and digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TraceFacts {
+    /// File name.
+    pub name: String,
+    /// SHA-256 of its bytes, in hexadecimal.
+    pub sha256: String,
+    /// Format.
+    pub format: String,
+    /// Rows before any filter.
+    pub rows: u64,
+}
+
+/// Whether the measurement is valid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Every planned request left, at the offered rate, on time.
+    pub schedule_held: bool,
+    /// Why not, each with its numbers and the next step. Empty if it held.
+    pub reasons: Vec<String>,
+}
+
+/// The sender's side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Schedule {
+    /// Requests planned.
+    pub planned: u64,
+    /// Requests that left.
+    pub sent: u64,
+    /// Requests that are known never to have left.
+    pub never_sent: u64,
+    /// Requests the schedule asked for per second of the sending window.
+    pub offered_rps: Option<f64>,
+    /// Of these, requests that left within the window, per second of it.
+    pub achieved_rps: Option<f64>,
+    /// Sent − max(due, ready), all requests.
+    pub lateness_us: Option<Statistic>,
+    /// The same without requests hit by a host stall.
+    pub lateness_outside_stalls_us: Option<Statistic>,
+    /// The same for requests that share their due instant with others on their core.
+    pub burst_lateness_us: Option<Statistic>,
+    /// Jumps of the sending cores' clocks.
+    pub host_stalls: HostStalls,
+    /// Requests whose body was not ready when they were due.
+    pub render_underruns: u64,
+}
+
+/// Jumps of the sending cores' clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct HostStalls {
+    /// How many.
+    pub count: u64,
+    /// Their sum over all cores.
+    pub total_ms: f64,
+    /// The longest; null if there was none.
+    pub max_ms: Option<f64>,
+}
+
+/// How requests ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Outcomes {
+    /// Complete answers with success status.
+    pub ok: u64,
+    /// Streams that stopped politely but unfinished.
+    pub incomplete: u64,
+    /// Any status but 2xx.
+    pub http_error: u64,
+    /// No connection.
+    pub connect_error: u64,
+    /// A time limit passed.
+    pub timeout: u64,
+    /// The connection broke.
+    pub disconnected: u64,
+    /// The answer broke the protocol's rules.
+    pub protocol_error: u64,
+    /// An error inside a success stream.
+    pub stream_error: u64,
+    /// Ended on purpose.
+    pub cancelled: u64,
+    /// Planned and never left.
+    pub never_sent: u64,
+    /// The finer causes that occurred, and why an end is not known.
+    pub by_class: BTreeMap<String, u64>,
+}
+
+/// Durations of successful requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// First token − sent.
+    pub ttft_ms: Option<Statistic>,
+    /// First token − due.
+    pub ttft_from_due_ms: Option<Statistic>,
+    /// First token that is not reasoning − sent.
+    pub time_to_first_output_token_ms: Option<Statistic>,
+    /// Second content event − first.
+    pub ttst_ms: Option<Statistic>,
+    /// (Last token − first token) / (completion tokens − 1).
+    pub itl_ms: Option<Statistic>,
+    /// Gaps between successive content events, pooled.
+    pub icl_ms: Option<Statistic>,
+    /// End to end / completion tokens.
+    pub ntpot_ms: Option<Statistic>,
+    /// Last token − first token.
+    pub decode_ms: Option<Statistic>,
+    /// Last token − sent.
+    pub e2e_ms: Option<Statistic>,
+    /// Last token − due.
+    pub e2e_from_due_ms: Option<Statistic>,
+    /// Opening a connection, all that opened.
+    pub connect_ms: Option<Statistic>,
+    /// Kernel accepted the last byte − sent.
+    pub send_ms: Option<Statistic>,
+    /// First byte of the answer − sent.
+    pub first_byte_ms: Option<Statistic>,
+}
+
+/// Tokens of successful requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tokens {
+    /// Prompt tokens: the server's count, or the recorded length where it gave none.
+    pub prompt: Option<u64>,
+    /// Completion tokens: the server's count, or content events where it gave none.
+    pub completion: Option<u64>,
+    /// Reasoning tokens, as reported.
+    pub reasoning: Option<u64>,
+    /// Cached prompt tokens, as reported.
+    pub cached: Option<u64>,
+    /// Where completion counts come from: `usage`, `chunks` or `mixed`.
+    pub source: Option<&'static str>,
+    /// Sum of the planned output limits.
+    pub planned_output: Option<u64>,
+    /// Requests whose completion differs from the planned output.
+    pub output_mismatch_requests: Option<u64>,
+}
+
+/// Rates over the whole run: successful requests / first sending to last end of any.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Throughput {
+    /// Successful requests per second.
+    pub requests_per_s: Option<f64>,
+    /// Prompt tokens per second.
+    pub input_tokens_per_s: Option<f64>,
+    /// Completion tokens per second.
+    pub output_tokens_per_s: Option<f64>,
+    /// Both.
+    pub total_tokens_per_s: Option<f64>,
+    /// 1 / ITL of each request.
+    pub output_tokens_per_s_per_user: Option<Statistic>,
+    /// Most completion tokens in one second, seconds counted from the schedule's zero.
+    pub peak_output_tokens_per_s: Option<f64>,
+    /// Most requests in flight at once.
+    pub peak_in_flight: Option<u64>,
+}
+
+/// Prefix cache.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cache {
+    /// Σ longest prefix of blocks already sent / Σ input tokens: an infinite cache.
+    pub ideal_hit_rate: Option<f64>,
+    /// The same for blocks already sent in any place; no real prefix cache can reach it.
+    pub ideal_set_overlap_rate: Option<f64>,
+    /// Σ cached / Σ prompt over requests that report.
+    pub reported_hit_rate: Option<f64>,
+    /// How many requests report cached tokens.
+    pub requests_reporting: u64,
+}
+
+/// Goals.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Slo {
+    /// Limit per goal.
+    pub goals: BTreeMap<String, f64>,
+    /// Requests that meet each goal.
+    pub met: BTreeMap<String, Met>,
+    /// Successful requests that meet every goal.
+    pub goodput_requests: Option<u64>,
+    /// Their share of all requests that ended by themselves, failures included.
+    pub goodput_share: Option<f64>,
+    /// Their rate over the run's duration.
+    pub goodput_rps: Option<f64>,
+    /// The share if the time a request waited for its sending counts into TTFT.
+    pub effective_goodput_share: Option<f64>,
+}
+
+/// Requests that meet a goal.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Met {
+    /// How many.
+    pub count: u64,
+    /// Their share of all requests that ended by themselves; null if there is none.
+    pub share: Option<f64>,
+}
+
+/// How the numbers were made.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Method {
+    /// Rule of the percentiles.
+    pub percentiles: &'static str,
+}
+
+/// One statistic: the fixed set of numbers that every distribution is shown by.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Statistic {
+    /// How many values.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Population standard deviation.
+    pub std: f64,
+    /// Smallest.
+    pub min: f64,
+    /// 1st percentile.
+    pub p1: f64,
+    /// 5th percentile.
+    pub p5: f64,
+    /// 10th percentile.
+    pub p10: f64,
+    /// 25th percentile.
+    pub p25: f64,
+    /// Median.
+    pub p50: f64,
+    /// 75th percentile.
+    pub p75: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// 99.99th percentile.
+    pub p9999: f64,
+    /// Largest.
+    pub max: f64,
+}

@@ -1,0 +1,326 @@
+//! Joins a log's blocks into a [`Run`].
+//!
+//! Two passes over the records: the first fills the request columns and counts content events, the
+//! second puts the events in their places. Contradictions are counted and become warnings. Sizes
+//! come from what the file holds, never from what it claims.
+
+use std::collections::BTreeMap;
+
+use super::chunks::Chunks;
+use super::events::{Anchor, Stalls};
+use super::join::{Join, mark_bursts};
+use super::{Run, State};
+use crate::log::{
+    Decoder, Footer, Item, LogError, Manifest, PLAN_ROW_BYTES, PlanRow, PlanRows, RecordBlock,
+    SessionNames,
+};
+use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
+
+/// Blocks between two calls of the progress function: about 4 MiB.
+const BLOCKS_PER_PROGRESS: usize = 64;
+
+/// Reads the whole log.
+pub(super) fn build(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Run, LogError> {
+    let mut blocks = Blocks::read(bytes, progress)?;
+    let plan = blocks.plan_table(bytes.len());
+    let sessions = blocks.session_names(plan.len());
+    let mut join = Join::new(&plan, blocks.footer.is_some());
+    for (at, block) in blocks.records.iter().enumerate() {
+        if at % BLOCKS_PER_PROGRESS == 0 {
+            report(progress, 0.4 + 0.3 * share(at, blocks.records.len()))?;
+        }
+        join.facts(block);
+    }
+    let mut chunks = Chunks::with_counts(&join.counts);
+    join.counts.fill(0);
+    for (at, block) in blocks.records.iter().enumerate() {
+        if at % BLOCKS_PER_PROGRESS == 0 {
+            report(progress, 0.7 + 0.3 * share(at, blocks.records.len()))?;
+        }
+        join.events(block, &mut chunks);
+    }
+    join.first_and_last(&mut chunks);
+    mark_bursts(&mut join.requests);
+    let texts = join.error_texts();
+    let state = match &blocks.footer {
+        Some(footer) if footer.interrupted => State::Interrupted,
+        Some(_) => State::Finished,
+        None => State::Unfinished { cut_bytes: blocks.cut_bytes },
+    };
+    if let Some(closing) = blocks.footer.as_ref().map(|footer| footer.closing) {
+        let time = RunNanos(closing.time_ns);
+        join.anchors.push(Anchor { core: CoreIndex::CONDUCTOR, time, unix_ns: closing.unix_ns });
+    }
+    join.connects.sort_by_key(|connect| connect.start);
+    join.anchors.sort_by_key(|anchor| anchor.time);
+    join.losses.sort_by_key(|loss| loss.time);
+    let mut warnings = blocks.warnings(&plan);
+    warnings.extend(join.warnings(blocks.footer.as_deref()));
+    Ok(Run {
+        manifest: *blocks.manifest,
+        footer: blocks.footer.map(|footer| *footer),
+        plan,
+        sessions,
+        requests: join.requests,
+        chunks,
+        stalls: Stalls::new(join.stalls),
+        connects: join.connects,
+        anchors: join.anchors,
+        losses: join.losses,
+        state,
+        damaged_bytes: blocks.damaged_bytes,
+        warnings,
+        texts,
+    })
+}
+
+/// The log's blocks, sorted by kind.
+struct Blocks<'a> {
+    manifest: Box<Manifest>,
+    plan: Vec<PlanRows<'a>>,
+    sessions: Vec<SessionNames<'a>>,
+    records: Vec<RecordBlock<'a>>,
+    footer: Option<Box<Footer>>,
+    cut_bytes: u64,
+    cut_at: usize,
+    damaged_bytes: u64,
+    damages: Vec<String>,
+    header_damaged: bool,
+    unknown_blocks: u64,
+    repeated_documents: u64,
+    plan_conflicts: u64,
+    lost_rows: u64,
+    lost_names: u64,
+}
+
+impl<'a> Blocks<'a> {
+    fn read(bytes: &'a [u8], progress: &dyn Fn(f32) -> bool) -> Result<Self, LogError> {
+        let mut decoder = Decoder::new(bytes)?;
+        let mut header_damaged = false;
+        let mut first = decoder.next();
+        if let Some(Item::DamagedHeader) = first {
+            header_damaged = true;
+            first = decoder.next();
+        }
+        let manifest = match first {
+            Some(Item::Manifest(manifest)) => manifest,
+            other => return Err(LogError::NoManifest { reason: instead_of_manifest(other) }),
+        };
+        let mut blocks = Self {
+            manifest,
+            plan: Vec::new(),
+            sessions: Vec::new(),
+            records: Vec::new(),
+            footer: None,
+            cut_bytes: 0,
+            cut_at: 0,
+            damaged_bytes: 0,
+            damages: Vec::new(),
+            header_damaged,
+            unknown_blocks: 0,
+            repeated_documents: 0,
+            plan_conflicts: 0,
+            lost_rows: 0,
+            lost_names: 0,
+        };
+        let mut seen = 0_usize;
+        while let Some(item) = decoder.next() {
+            if seen.is_multiple_of(BLOCKS_PER_PROGRESS) {
+                report(progress, 0.4 * share(decoder.offset(), bytes.len()))?;
+            }
+            seen += 1;
+            blocks.take(item);
+        }
+        Ok(blocks)
+    }
+
+    fn take(&mut self, item: Item<'a>) {
+        match item {
+            Item::Plan(rows) => self.plan.push(rows),
+            Item::Sessions(names) => self.sessions.push(names),
+            Item::Records(block) => self.records.push(block),
+            Item::Footer(footer) if self.footer.is_none() => self.footer = Some(footer),
+            Item::Footer(_) | Item::Manifest(_) => self.repeated_documents += 1,
+            Item::Unknown { .. } => self.unknown_blocks += 1,
+            Item::DamagedHeader => self.header_damaged = true,
+            Item::Damaged { offset, bytes, reason } => {
+                self.damaged_bytes += bytes as u64;
+                // A few are enough to find the place; the sum of bytes says how much.
+                if self.damages.len() < 4 {
+                    self.damages.push(format!("{bytes} bytes at offset {offset}: {reason}"));
+                }
+            }
+            Item::TornTail { offset, bytes } => {
+                self.cut_bytes = bytes as u64;
+                self.cut_at = offset;
+            }
+        }
+    }
+
+    /// The plan, one row per request. The file's length bounds it, not the count it states.
+    fn plan_table(&mut self, file_bytes: usize) -> Vec<PlanRow> {
+        let limit = (self.manifest.planned as usize).min(file_bytes / PLAN_ROW_BYTES);
+        let mut plan: Vec<PlanRow> = Vec::new();
+        let mut known: Vec<bool> = Vec::new();
+        for row in self.plan.iter().flat_map(PlanRows::iter) {
+            let i = row.request.as_usize();
+            if i >= limit || known.get(i) == Some(&true) {
+                self.plan_conflicts += 1;
+                continue;
+            }
+            while plan.len() <= i {
+                plan.push(lost_row(plan.len()));
+                known.push(false);
+            }
+            plan[i] = row;
+            known[i] = true;
+        }
+        // Records come after the whole plan, so with any of them a missing row is a damaged one.
+        if !self.records.is_empty() {
+            while plan.len() < limit {
+                plan.push(lost_row(plan.len()));
+                known.push(false);
+            }
+        }
+        self.lost_rows = known.iter().filter(|&&known| !known).count() as u64;
+        plan
+    }
+
+    /// The sessions' names. There are never more sessions than requests.
+    fn session_names(&mut self, requests: usize) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for block in &self.sessions {
+            for (at, name) in (block.first as usize..).zip(block.iter()) {
+                if at >= requests {
+                    self.lost_names += 1;
+                    continue;
+                }
+                while names.len() <= at {
+                    names.push(String::new());
+                }
+                names[at] = String::from_utf8_lossy(name).into_owned();
+            }
+        }
+        names
+    }
+
+    /// What is wrong with the file itself.
+    fn warnings(&self, plan: &[PlanRow]) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.header_damaged {
+            words.push("the file header is damaged; the log was read as format version 1".into());
+        }
+        if self.damaged_bytes > 0 {
+            words.push(format!(
+                "{} bytes of the log are damaged and were refused ({}); requests they were about \
+                 may look unfinished",
+                self.damaged_bytes,
+                self.damages.join("; ")
+            ));
+        }
+        if self.cut_bytes > 0 {
+            words.push(format!(
+                "the log ends inside a block: {} bytes from offset {} were cut off and not read",
+                self.cut_bytes, self.cut_at
+            ));
+        }
+        if self.footer.is_none() {
+            words.push(
+                "the log has no footer: the run was killed, the file was cut, or it is still being \
+                 written"
+                    .into(),
+            );
+        }
+        if plan.len() < self.manifest.planned as usize {
+            words.push(format!(
+                "the log ends inside its plan: {} of {} rows",
+                plan.len(),
+                self.manifest.planned
+            ));
+        }
+        let counted = [
+            (self.lost_rows, "rows of the plan are lost; their requests have no plan"),
+            (self.plan_conflicts, "rows of the plan repeat or exceed it and were ignored"),
+            (self.lost_names, "session names belong to no session and were ignored"),
+            (self.unknown_blocks, "blocks are of a kind that this version does not know"),
+            (self.repeated_documents, "manifests or footers beyond the first were ignored"),
+        ];
+        words.extend(counted_words(&counted));
+        words.extend(self.missing_blocks());
+        words
+    }
+
+    /// Gaps in the blocks' numbers.
+    fn missing_blocks(&self) -> Vec<String> {
+        let mut next: BTreeMap<CoreIndex, u64> = BTreeMap::new();
+        let mut missing: BTreeMap<CoreIndex, u64> = BTreeMap::new();
+        for block in &self.records {
+            let expected = next.entry(block.core).or_insert(0);
+            let found = u64::from(block.sequence);
+            if found > *expected {
+                *missing.entry(block.core).or_insert(0) += found - *expected;
+            }
+            *expected = found + 1;
+        }
+        let who = |core: CoreIndex| {
+            if core == CoreIndex::CONDUCTOR {
+                "the conductor".to_owned()
+            } else {
+                format!("core {}", core.0)
+            }
+        };
+        missing
+            .iter()
+            .map(|(&core, blocks)| format!("{blocks} blocks of {} are missing", who(core)))
+            .collect()
+    }
+}
+
+fn instead_of_manifest(item: Option<Item<'_>>) -> String {
+    match item {
+        None => "the file ends after its header; nothing was recorded".into(),
+        Some(Item::TornTail { bytes, .. }) => {
+            format!("the file ends {bytes} bytes into it; nothing was recorded")
+        }
+        Some(Item::Damaged { reason, .. }) => reason.into(),
+        Some(_) => "the file's first block is another kind".into(),
+    }
+}
+
+/// The place of a row that the log lost.
+fn lost_row(i: usize) -> PlanRow {
+    PlanRow {
+        request: RequestIndex(u32::try_from(i).unwrap_or(u32::MAX)),
+        session: SessionIndex(u32::MAX),
+        turn: 0,
+        core: CoreIndex::CONDUCTOR,
+        target: u16::MAX,
+        row: 0,
+        due: None,
+        after: None,
+        source: 0,
+        think_ns: None,
+        input_tokens: None,
+        max_tokens: None,
+        min_tokens: None,
+        ideal_cached_tokens: None,
+        ideal_set_tokens: None,
+        blocks: 0,
+        body_bytes: 0,
+    }
+}
+
+/// Words for the counts that are not zero.
+pub(super) fn counted_words(counted: &[(u64, &str)]) -> Vec<String> {
+    counted.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}")).collect()
+}
+
+fn report(progress: &dyn Fn(f32) -> bool, share: f32) -> Result<(), LogError> {
+    if progress(share.min(1.0)) { Ok(()) } else { Err(LogError::Cancelled) }
+}
+
+/// How far `at` is on the way to `of`; progress needs no more than a few digits.
+#[expect(clippy::cast_precision_loss, reason = "progress needs no more than a few digits")]
+fn share(at: usize, of: usize) -> f32 {
+    at as f32 / of.max(1) as f32
+}
