@@ -1,0 +1,80 @@
+//! `cargo x docs`: writes the references that are generated from the program's own declarations.
+//!
+//! The engine prints each of them (`onbeat reference NAME`, hidden from its help); this verb only
+//! stores what it printed. `--check` writes nothing and fails when a stored one is stale. So a flag
+//! or a column is described once, in code, and the documents cannot drift.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::process;
+
+/// What `onbeat reference` calls it, and where it is kept.
+const REFERENCES: &[(&str, &str)] =
+    &[("flags", "engine/FLAGS.md"), ("columns", "shared/COLUMNS.md")];
+
+/// Entry point: writes, or with `--check` compares.
+pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
+    let check = match arguments {
+        [] => false,
+        [one] if one == "--check" => true,
+        _ => return Err("takes only --check".to_owned()),
+    };
+    let mut stale = Vec::new();
+    for (name, path) in REFERENCES {
+        let fresh = process::output(engine(root)?.args(["reference", name]))?;
+        let place = root.join(path);
+        let stored = std::fs::read_to_string(&place).unwrap_or_default();
+        if let Some(line) = first_difference(&stored, &fresh) {
+            if check {
+                println!("{path}:{line}: stale");
+                stale.push(*path);
+            } else {
+                std::fs::write(&place, fresh)
+                    .map_err(|error| format!("could not write {path}: {error}"))?;
+                println!("{path}: written");
+            }
+        }
+    }
+    if stale.is_empty() {
+        println!("docs: {} references are fresh", REFERENCES.len());
+        return Ok(());
+    }
+    Err(format!("{} are stale; write them again with: cargo x docs", stale.join(" and ")))
+}
+
+/// The engine's binary, built with the whole workspace's features so that `cargo x ci` finds it
+/// already there.
+fn engine(root: &Path) -> Result<Command, String> {
+    let build = ["build", "--workspace", "--locked", "--quiet", "--bin", "onbeat"];
+    process::run(process::cargo(root).args(build))?;
+    let metadata = ["metadata", "--format-version", "1", "--locked", "--no-deps"];
+    let metadata = process::output(process::cargo(root).args(metadata))?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata)
+        .map_err(|error| format!("could not read cargo metadata: {error}"))?;
+    let target = metadata["target_directory"].as_str().ok_or("cargo metadata names no target")?;
+    Ok(Command::new(Path::new(target).join("debug/onbeat")))
+}
+
+/// The 1-based line at which the two texts part, `None` when they are the same.
+fn first_difference(stored: &str, fresh: &str) -> Option<usize> {
+    if stored == fresh {
+        return None;
+    }
+    let same = stored.lines().zip(fresh.lines()).take_while(|(a, b)| a == b).count();
+    Some(same + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_text_is_found_with_its_first_line() {
+        assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
+        assert_eq!(first_difference("a\nb\n", "a\nc\n"), Some(2));
+        assert_eq!(first_difference("a\nb\n", "a\nb\nc\n"), Some(3));
+        assert_eq!(first_difference("", "a\n"), Some(1));
+        assert_eq!(first_difference("a", "a\n"), Some(2), "also the last line break counts");
+    }
+}
