@@ -1,0 +1,284 @@
+//! The control plane of a run: start barrier, zero, progress, stop, and the end of the log.
+//!
+//! One thread (the caller's) conducts: it starts the cores and the writer, waits until every core
+//! reports ready, chooses one absolute zero, and from then on only looks: at the counters for the
+//! progress line, at the signals for a stop. It never touches a socket and never decides when a
+//! request leaves; that was decided by the plan.
+
+pub mod host;
+pub mod warmup;
+pub mod writer;
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use crossbeam::channel::{Receiver, bounded};
+use onbeat_shared::log::header::{Closing, CoreTotals, Manifest};
+use onbeat_shared::log::record::Record;
+use onbeat_shared::units::{CoreIndex, RunNanos};
+
+use self::writer::{Written, Writer};
+use crate::clock::{monotonic_ns, unix_ns};
+use crate::error::EngineError;
+use crate::plan::Plan;
+use crate::render::Bodies;
+use crate::replayer::counters::{Counters, Snapshot};
+use crate::replayer::sink::{BLOCKS_PER_CORE, Exchange, Sink};
+use crate::replayer::{Assignment, CoreReady, Shared, Stop, run_core};
+
+/// How often the conductor looks.
+const TICK: Duration = Duration::from_millis(50);
+/// From the last core's "ready" to zero, unless the user named an instant.
+const LEAD_NS: i64 = 50_000_000;
+/// How often both clocks are read together during a run.
+const ANCHOR_NS: i64 = 1_000_000_000;
+/// Blocks of the conductor's own stream: anchors only, one record a second.
+const CONDUCTOR_BLOCKS: usize = 4;
+
+/// Everything a run needs once it is planned and rendered.
+#[derive(Debug)]
+pub struct Job {
+    /// What to send.
+    pub plan: Arc<Plan>,
+    /// The bytes of it.
+    pub bodies: Arc<Bodies>,
+    /// One for each core.
+    pub assignments: Vec<Assignment>,
+    /// Complete but for what the start barrier finds out.
+    pub manifest: Manifest,
+    /// An empty file for the log.
+    pub log: File,
+}
+
+/// How a run went, as far as its conductor saw it. The numbers are in the log.
+#[derive(Debug)]
+pub struct Conducted {
+    /// The user stopped it.
+    pub interrupted: bool,
+    /// The counters at the end.
+    pub counters: Snapshot,
+    /// Why the log is incomplete, if it is.
+    pub log_error: Option<io::Error>,
+}
+
+/// Who wants to know how a run is going. Called from the conductor's thread, never from a core's.
+pub trait Watch {
+    /// Something the user should know, in words.
+    fn say(&mut self, words: &str);
+
+    /// A look at the run; `elapsed_ns` counts from zero and is negative before it.
+    fn look(&mut self, elapsed_ns: i64, planned: u64, counters: &Snapshot);
+
+    /// How the user wants the run to end, as of now.
+    fn stop(&mut self) -> Stop;
+}
+
+/// Runs `job` to its end.
+///
+/// # Errors
+/// When a thread or runtime cannot be started or no connection can be opened; nothing has been sent
+/// then.
+pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError> {
+    let Job { plan, bodies, assignments, mut manifest, log } = job;
+    let planned = plan.rows.len() as u64;
+    let shared = Arc::new(Shared {
+        plan: Arc::clone(&plan),
+        bodies,
+        zero_ns: AtomicI64::new(Shared::NO_ZERO),
+        stop: AtomicU8::new(Stop::No as u8),
+    });
+    let mut cores = Cores::start(&assignments, &shared)?;
+    let wake_error_ns = match cores.wait_ready(&shared, watch) {
+        Ok(wake_error_ns) => wake_error_ns,
+        Err(error) => {
+            shared.stop.store(Stop::Now as u8, Ordering::Relaxed);
+            let _ = cores.join();
+            return Err(error);
+        }
+    };
+    manifest.pacing.wake_error_ns = wake_error_ns.max(0).cast_unsigned();
+    manifest.started_unix_ns = unix_ns();
+    let mut exchanges = cores.exchanges.clone();
+    let own = Arc::new(Exchange::new(CoreIndex::CONDUCTOR, CONDUCTOR_BLOCKS));
+    exchanges.push(Arc::clone(&own));
+    let begun = Writer::begin(log, &manifest, &plan);
+    let mut writer = begun.map_err(|source| {
+        shared.stop.store(Stop::Now as u8, Ordering::Relaxed);
+        EngineError::Io { action: "write the run log", path: None, source }
+    })?;
+    let finished = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&finished);
+    let scribe = spawn("onbeat-writer".into(), move || {
+        writer.serve(&exchanges, &ended);
+        writer
+    })?;
+    let conducted = perform(&mut cores, &shared, &own, planned, watch);
+    finished.store(true, Ordering::Release);
+    let writer =
+        scribe.join().map_err(|_| EngineError::Run("the log writer panicked".into()))?;
+    let (interrupted, counters, closing, totals) = conducted?;
+    let done = counters.ended + counters.never_sent;
+    let lost = counters.lost_records;
+    let complete = done == planned && lost == 0;
+    let written = writer.end(&Written { interrupted, complete, done, lost, closing, totals });
+    Ok(Conducted { interrupted, counters, log_error: written.err() })
+}
+
+type Performed = (bool, Snapshot, Closing, Vec<CoreTotals>);
+
+/// From zero to the last core's end.
+fn perform(
+    cores: &mut Cores,
+    shared: &Shared,
+    own: &Arc<Exchange>,
+    planned: u64,
+    watch: &mut dyn Watch,
+) -> Result<Performed, EngineError> {
+    let mut sink = Sink::new(Arc::clone(own));
+    let zero_ns = monotonic_ns() + LEAD_NS;
+    shared.zero_ns.store(zero_ns, Ordering::Release);
+    let mut stop = Stop::No;
+    // The first anchor says what the wall clock shows at zero.
+    let anchor = |sink: &mut Sink, at_zero: bool| {
+        let time_ns = monotonic_ns() - zero_ns;
+        let wall_ns = unix_ns();
+        let (time_ns, wall_ns) = if at_zero {
+            (0, wall_ns.saturating_add_signed(-time_ns))
+        } else {
+            (time_ns, wall_ns)
+        };
+        sink.push(&Record::Anchor { time: RunNanos(time_ns), unix_ns: wall_ns });
+        sink.flush();
+        Closing { time_ns, unix_ns: wall_ns }
+    };
+    anchor(&mut sink, true);
+    let mut next_anchor_ns = ANCHOR_NS;
+    while !cores.all_finished() {
+        std::thread::sleep(TICK);
+        let elapsed_ns = monotonic_ns() - zero_ns;
+        if elapsed_ns >= next_anchor_ns {
+            next_anchor_ns = elapsed_ns + ANCHOR_NS;
+            anchor(&mut sink, false);
+        }
+        let wanted = watch.stop();
+        if wanted > stop {
+            stop = wanted;
+            shared.stop.store(stop as u8, Ordering::Relaxed);
+        }
+        watch.look(elapsed_ns, planned, &cores.snapshot());
+    }
+    let totals = cores.join();
+    let closing = anchor(&mut sink, false);
+    sink.finish();
+    let counters = cores.snapshot();
+    watch.look(closing.time_ns, planned, &counters);
+    Ok((stop != Stop::No, counters, closing, totals?))
+}
+
+struct Cores {
+    threads: Vec<JoinHandle<io::Result<CoreTotals>>>,
+    counters: Vec<Arc<Counters>>,
+    exchanges: Vec<Arc<Exchange>>,
+    ready: Receiver<CoreReady>,
+}
+
+impl Cores {
+    fn start(assignments: &[Assignment], shared: &Arc<Shared>) -> Result<Self, EngineError> {
+        let (sender, ready) = bounded(assignments.len().max(1));
+        let mut cores =
+            Self { threads: Vec::new(), counters: Vec::new(), exchanges: Vec::new(), ready };
+        for assignment in assignments {
+            let counters = Arc::new(Counters::new());
+            let exchange = Arc::new(Exchange::new(assignment.core, BLOCKS_PER_CORE));
+            cores.counters.push(Arc::clone(&counters));
+            cores.exchanges.push(Arc::clone(&exchange));
+            let (assignment, shared, sender) =
+                (assignment.clone(), Arc::clone(shared), sender.clone());
+            cores.threads.push(spawn(format!("onbeat-core-{}", assignment.core.0), move || {
+                run_core(assignment, &shared, counters, &exchange, &sender)
+            })?);
+        }
+        Ok(cores)
+    }
+
+    /// Waits for every core's "ready"; returns the largest wake-up error among them.
+    fn wait_ready(&mut self, shared: &Shared, watch: &mut dyn Watch) -> Result<i64, EngineError> {
+        let mut wake_error_ns = 0;
+        let mut waiting = self.threads.len();
+        while waiting > 0 {
+            if watch.stop() != Stop::No {
+                shared.stop.store(Stop::Now as u8, Ordering::Relaxed);
+                return Err(EngineError::Run("stopped before anything was sent".into()));
+            }
+            match self.ready.recv_timeout(TICK) {
+                Ok(ready) => {
+                    waiting -= 1;
+                    wake_error_ns = wake_error_ns.max(ready.wake_error_ns);
+                    judge_warm_up(&ready, watch)?;
+                }
+                // A core that ends before it is ready has failed.
+                Err(_) if self.threads.iter().any(JoinHandle::is_finished) => {
+                    self.join()?;
+                    return Err(EngineError::Run("a core ended before the start".into()));
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(wake_error_ns)
+    }
+
+    fn all_finished(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::of(self.counters.iter().map(Arc::as_ref))
+    }
+
+    fn join(&mut self) -> Result<Vec<CoreTotals>, EngineError> {
+        let mut totals = Vec::new();
+        for thread in self.threads.drain(..) {
+            let result =
+                thread.join().map_err(|_| EngineError::Run("a pacing core panicked".into()))?;
+            totals.push(result.map_err(|source| EngineError::Io {
+                action: "run a pacing core",
+                path: None,
+                source,
+            })?);
+        }
+        Ok(totals)
+    }
+}
+
+/// Some connections may fail; all of them may not.
+fn judge_warm_up(ready: &CoreReady, watch: &mut dyn Watch) -> Result<(), EngineError> {
+    let Some(first) = ready.failures.first() else { return Ok(()) };
+    if ready.connections == 0 {
+        return Err(EngineError::Run(format!(
+            "no connection could be opened: {first}. Is the server running, and is --url right?"
+        )));
+    }
+    watch.say(&format!(
+        "core {}: {} of {} connections could not be opened before the start ({first}); they are \
+         opened when needed",
+        ready.core.0,
+        ready.failures.len(),
+        ready.failures.len() + ready.connections,
+    ));
+    Ok(())
+}
+
+fn spawn<T: Send + 'static>(
+    name: String,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, EngineError> {
+    Builder::new().name(name).spawn(body).map_err(|source| EngineError::Io {
+        action: "start a thread",
+        path: None,
+        source,
+    })
+}

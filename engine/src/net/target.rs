@@ -1,0 +1,139 @@
+//! Where requests go: a base URL taken apart once, and its addresses looked up before zero.
+//!
+//! Secrets in a URL (user information, query values) are refused here, at the edge, so that no later
+//! stage can leak them. Nothing is looked up after the start barrier.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use http::Uri;
+
+/// A server's base URL, without secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    host: String,
+    port: u16,
+    base_path: String,
+}
+
+/// Why a URL cannot be a target. The text names the URL's part and the way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetError(String);
+
+impl fmt::Display for TargetError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TargetError {}
+
+impl Target {
+    /// Takes a base URL apart; a missing scheme means `http`.
+    ///
+    /// # Errors
+    /// When the text is no URL, its scheme is not `http`, or it carries secrets.
+    pub fn parse(text: &str) -> Result<Self, TargetError> {
+        let fail = |words: String| Err(TargetError(words));
+        let has_scheme = text.contains("://");
+        let whole = if has_scheme { text.to_owned() } else { format!("http://{text}") };
+        // The text may hold a password, so it is not repeated in these messages.
+        if whole.split("://").nth(1).and_then(|rest| rest.split('/').next()).is_some_and(|authority| authority.contains('@')) {
+            return fail("--url has user information (`user:password@`); give the key with \
+                         --api-key or OPENAI_API_KEY instead".into());
+        }
+        let Ok(uri) = whole.parse::<Uri>() else {
+            return fail(format!("--url {text:?} is not a URL; write it like http://localhost:8000"));
+        };
+        match uri.scheme_str().map(str::to_ascii_lowercase).as_deref() {
+            Some("http") => {}
+            Some("https") => {
+                return fail("--url asks for https, which this version does not speak yet; use \
+                             http, or a local TLS-terminating proxy".into());
+            }
+            other => return fail(format!("--url has the scheme {other:?}; use http")),
+        }
+        if uri.query().is_some() {
+            return fail("--url has a query (`?…`), which a base URL cannot have; put the path of \
+                         the endpoint into --endpoint".into());
+        }
+        let Some(host) = uri.host().filter(|host| !host.is_empty()) else {
+            return fail(format!("--url {text:?} names no host"));
+        };
+        Ok(Self {
+            host: host.to_owned(),
+            port: uri.port_u16().unwrap_or(80),
+            base_path: uri.path().trim_end_matches('/').to_owned(),
+        })
+    }
+
+    /// The value of the `Host` header.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// The path every request path is joined to, without a slash at its end.
+    #[must_use]
+    pub fn base_path(&self) -> &str {
+        &self.base_path
+    }
+
+    /// The addresses of the host, in the resolver's order. Blocks: call it before zero.
+    ///
+    /// # Errors
+    /// When the name is unknown.
+    pub fn resolve(&self) -> Result<Vec<SocketAddr>, TargetError> {
+        let name = self.host.trim_start_matches('[').trim_end_matches(']');
+        let found = (name, self.port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+        match found {
+            Ok(addresses) if !addresses.is_empty() => Ok(addresses),
+            Ok(_) => Err(TargetError(format!("the host {name:?} of --url has no address"))),
+            Err(error) => Err(TargetError(format!(
+                "the host {name:?} of --url could not be looked up: {error}"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "http://{}{}", self.authority(), self.base_path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        match Target::parse(text) {
+            Ok(target) => target.to_string(),
+            Err(error) => format!("refused: {error}"),
+        }
+    }
+
+    #[test]
+    fn urls_are_taken_apart_once() {
+        assert_eq!(shown("localhost:8000"), "http://localhost:8000");
+        assert_eq!(shown("HTTP://127.0.0.1:80/v1/"), "http://127.0.0.1:80/v1");
+        assert_eq!(shown("http://[::1]:9000"), "http://[::1]:9000");
+        assert!(shown("https://host").contains("does not speak yet"));
+        assert!(shown("ftp://host").contains("scheme"));
+        assert!(shown("http://host/?key=1").contains("query"));
+        assert!(shown("http:///x").contains("refused"));
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_refused_and_not_repeated() {
+        let words = shown("http://me:hunter2@host:1");
+        assert!(words.contains("--api-key"));
+        assert!(!words.contains("hunter2"));
+    }
+
+    #[test]
+    fn literal_addresses_resolve_without_a_resolver() {
+        let target = Target::parse("http://[::1]:9000").expect("a URL");
+        assert_eq!(target.resolve().expect("literal"), ["[::1]:9000".parse().expect("literal")]);
+    }
+}

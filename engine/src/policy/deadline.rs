@@ -1,0 +1,171 @@
+//! Time limits of an exchange: which limit strikes next, and a queue that finds it.
+//!
+//! Limits are coarse on purpose (milliseconds), and pacing must not pay for them: each connection has
+//! at most one entry in the queue, armed no later than the shortest limit from now, so an entry is
+//! never later than the limit it stands for. When an entry comes up, the exchange is looked at again
+//! and either ended or re-armed. Ending it is the caller's business.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use onbeat_shared::log::outcome::Class;
+use onbeat_shared::units::RunNanos;
+
+/// The limits a user set; `None` means none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Opening a connection.
+    pub connect_ns: Option<i64>,
+    /// From sent to the answer's first byte.
+    pub first_byte_ns: Option<i64>,
+    /// Between two reads of an answer.
+    pub idle_ns: Option<i64>,
+    /// From sent to done.
+    pub total_ns: Option<i64>,
+}
+
+/// What a connection is doing, as far as limits are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The connection is being opened since then.
+    Connecting {
+        /// When it was started.
+        since: RunNanos,
+    },
+    /// The request has left, no byte has come back.
+    Waiting {
+        /// When the first byte left.
+        sent: RunNanos,
+    },
+    /// The answer is coming in.
+    Answering {
+        /// When the first byte left.
+        sent: RunNanos,
+        /// The latest read.
+        latest: RunNanos,
+    },
+}
+
+impl Limits {
+    /// When the next limit strikes and what its passing is called.
+    #[must_use]
+    pub fn next(&self, phase: Phase) -> Option<(RunNanos, Class)> {
+        let at = |since: RunNanos, limit: Option<i64>, class| {
+            limit.map(|limit| (RunNanos(since.0.saturating_add(limit)), class))
+        };
+        let total = |sent| at(sent, self.total_ns, Class::TotalTimeout);
+        let (phase, total) = match phase {
+            Phase::Connecting { since } => {
+                (at(since, self.connect_ns, Class::ConnectTimeout), None)
+            }
+            Phase::Waiting { sent } => {
+                (at(sent, self.first_byte_ns, Class::FirstByteTimeout), total(sent))
+            }
+            Phase::Answering { sent, latest } => {
+                (at(latest, self.idle_ns, Class::IdleTimeout), total(sent))
+            }
+        };
+        match (phase, total) {
+            (Some(phase), Some(total)) => Some(if total.0 < phase.0 { total } else { phase }),
+            (one, other) => one.or(other),
+        }
+    }
+
+    fn shortest_ns(&self) -> Option<i64> {
+        [self.connect_ns, self.first_byte_ns, self.idle_ns, self.total_ns]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}
+
+/// The connections whose limits are to be looked at, soonest first.
+#[derive(Debug)]
+pub struct Deadlines {
+    shortest_ns: Option<i64>,
+    armed: Vec<bool>,
+    queue: BinaryHeap<Reverse<(RunNanos, u32)>>,
+}
+
+impl Deadlines {
+    /// An empty queue with room for `connections` entries.
+    #[must_use]
+    pub fn new(limits: &Limits, connections: usize) -> Self {
+        Self {
+            shortest_ns: limits.shortest_ns(),
+            armed: vec![false; connections],
+            queue: BinaryHeap::with_capacity(connections),
+        }
+    }
+
+    /// Makes sure that `connection` is looked at before any limit that starts at `now` can pass.
+    pub fn watch(&mut self, connection: u32, now: RunNanos) {
+        let Some(shortest_ns) = self.shortest_ns else { return };
+        let index = connection as usize;
+        if index >= self.armed.len() {
+            self.armed.resize(index + 1, false);
+        }
+        if !self.armed[index] {
+            self.armed[index] = true;
+            self.queue.push(Reverse((RunNanos(now.0.saturating_add(shortest_ns)), connection)));
+        }
+    }
+
+    /// Takes a connection whose entry has come up by `now`.
+    pub fn pop(&mut self, now: RunNanos) -> Option<u32> {
+        let &Reverse((at, connection)) = self.queue.peek()?;
+        if at > now {
+            return None;
+        }
+        self.queue.pop();
+        self.armed[connection as usize] = false;
+        Some(connection)
+    }
+
+    /// Puts a looked-at connection back: its limit strikes at `deadline`.
+    pub fn again(&mut self, connection: u32, deadline: RunNanos, now: RunNanos) {
+        let Some(shortest_ns) = self.shortest_ns else { return };
+        if !self.armed[connection as usize] {
+            self.armed[connection as usize] = true;
+            let latest = RunNanos(now.0.saturating_add(shortest_ns));
+            self.queue.push(Reverse((deadline.min(latest), connection)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        connect_ns: Some(5),
+        first_byte_ns: Some(50),
+        idle_ns: Some(20),
+        total_ns: Some(100),
+    };
+
+    #[test]
+    fn each_phase_has_its_own_limit_and_the_total_bounds_all() {
+        let next = |phase| LIMITS.next(phase).map(|(at, class)| (at.0, class.name()));
+        let at = RunNanos;
+        assert_eq!(next(Phase::Connecting { since: at(1) }), Some((6, "connect_timeout")));
+        assert_eq!(next(Phase::Waiting { sent: at(0) }), Some((50, "first_byte_timeout")));
+        let answering = |latest| Phase::Answering { sent: at(0), latest: at(latest) };
+        assert_eq!(next(answering(60)), Some((80, "idle_timeout")));
+        assert_eq!(next(answering(90)), Some((100, "total_timeout")));
+        assert_eq!(Limits::default().next(answering(1)), None);
+    }
+
+    #[test]
+    fn an_entry_comes_up_before_any_limit_and_only_once() {
+        let mut deadlines = Deadlines::new(&LIMITS, 2);
+        deadlines.watch(1, RunNanos(0));
+        deadlines.watch(1, RunNanos(3));
+        assert_eq!(deadlines.pop(RunNanos(4)), None);
+        assert_eq!(deadlines.pop(RunNanos(5)), Some(1));
+        assert_eq!(deadlines.pop(RunNanos(500)), None);
+        deadlines.again(1, RunNanos(50), RunNanos(5));
+        assert_eq!(deadlines.pop(RunNanos(9)), None);
+        assert_eq!(deadlines.pop(RunNanos(10)), Some(1));
+    }
+}

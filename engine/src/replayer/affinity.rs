@@ -1,0 +1,68 @@
+//! Which CPU a thread runs on, and how often it was taken away.
+//!
+//! Pinning keeps a pacing core's caches and timers in one place. It does not reserve the CPU: that
+//! is the host administrator's to do (`isolcpus`, a cpuset), and the lateness in the report says
+//! whether it was needed.
+
+use std::io;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Pins the calling thread to one CPU.
+///
+/// # Errors
+/// When the CPU does not exist or the process may not use it.
+pub fn pin(cpu: u16) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    if usize::from(cpu) >= CpuSet::MAX_CPU {
+        return Err(io::Error::from(rustix::io::Errno::INVAL));
+    }
+    set.set(usize::from(cpu));
+    sched_setaffinity(None, &set)?;
+    Ok(())
+}
+
+/// The CPUs this process may use, in ascending order.
+///
+/// # Errors
+/// When the system does not say.
+pub fn allowed_cpus() -> io::Result<Vec<u16>> {
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|&cpu| set.is_set(cpu))
+        .filter_map(|cpu| u16::try_from(cpu).ok())
+        .collect())
+}
+
+/// How often the kernel took the CPU away from the calling thread; 0 where it does not say.
+#[must_use]
+pub fn involuntary_switches() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))
+        .and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_can_be_pinned_to_any_allowed_cpu() {
+        let cpus = allowed_cpus().expect("the system says");
+        assert!(!cpus.is_empty());
+        let last = *cpus.last().expect("at least one");
+        std::thread::Builder::new()
+            .name("pin".to_owned())
+            .spawn(move || {
+                pin(last).expect("allowed");
+                assert_eq!(allowed_cpus().expect("the system says"), [last]);
+            })
+            .expect("a thread")
+            .join()
+            .expect("no panic");
+        assert!(pin(u16::MAX).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! The tasks that own a socket: one opens it and reads, one writes what the kernel did not take.
+//!
+//! A read is pending from the moment a connection is open until it is gone, also while it is idle:
+//! that is how a server's close is noticed before a request is put on it, and it means that no read
+//! is ever cancelled. Whoever wants a connection to end hangs it up, and the read completes.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Poll;
+
+use monoio::io::{AsyncReadRent, AsyncWriteRent, OwnedReadHalf, OwnedWriteHalf, Splitable};
+use monoio::net::TcpStream;
+use onbeat_shared::units::RequestIndex;
+
+use super::core::CoreHandle;
+use super::slot::State;
+use crate::net::lent::Lent;
+use crate::net::socket::{Wire, begin_connect, finish_connect};
+
+/// Bytes of one read. Large enough for a hundred small events, small enough for twenty thousand
+/// connections; pages that no read reaches are never touched.
+const READ_BYTES: usize = 32 * 1024;
+
+/// Opens the connection of slot `index` and then reads from it until it is gone.
+pub(super) async fn open(core: CoreHandle, index: u32, address: SocketAddr) {
+    let since = core.borrow().now();
+    let stream = match begin_connect(address) {
+        Ok(stream) => stream,
+        Err(error) => {
+            // Answered from inside the call that asked for it otherwise: let that one finish.
+            core.borrow_mut().not_opened(index, since, error);
+            return;
+        }
+    };
+    core.borrow_mut().slots[index as usize].wire = Some(Wire::of(&stream));
+    if core.borrow().slots[index as usize].state == State::Closing {
+        core.borrow_mut().slots[index as usize].hang_up();
+    }
+    if let Err(error) = finish_connect(&stream).await {
+        core.borrow_mut().not_opened(index, since, error);
+        return;
+    }
+    let (read_half, write_half) = stream.into_split();
+    let writer = monoio::spawn(write(Rc::clone(&core), index, write_half));
+    core.borrow_mut().opened(index, since);
+    read(&core, index, read_half).await;
+    // The writer may be inside a write that the hang-up ends; the socket lives until it is done.
+    writer.await;
+    core.borrow_mut().free_slot(index);
+}
+
+async fn read(core: &CoreHandle, index: u32, mut half: OwnedReadHalf<TcpStream>) {
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        let (result, returned) = half.read(buffer).await;
+        buffer = returned;
+        let mut core = core.borrow_mut();
+        let time = core.now();
+        // A due request does not wait for the parsing of an answer.
+        core.fire_due();
+        match result {
+            Ok(0) => break core.close_slot(index, time, false),
+            Ok(length) => core.received(index, time, &buffer[..length]),
+            Err(_) => break core.close_slot(index, time, true),
+        }
+    }
+}
+
+async fn write(core: CoreHandle, index: u32, mut half: OwnedWriteHalf<TcpStream>) {
+    while let Some((request, lent)) = next_write(&core, index).await {
+        let (result, _) = half.write(lent).await;
+        match result {
+            Ok(taken) => core.borrow_mut().wrote(index, request, taken),
+            // The pending read says why.
+            Err(_) => core.borrow_mut().slots[index as usize].blocked = false,
+        }
+    }
+    // Both halves must be gone before the slot may be used again.
+    drop(half);
+}
+
+/// Waits until the connection has something for the driver to write; `None` when it is gone.
+async fn next_write(core: &CoreHandle, index: u32) -> Option<(RequestIndex, Lent)> {
+    poll_fn(|context| {
+        let mut core = core.borrow_mut();
+        let slot = &mut core.slots[index as usize];
+        if slot.state == State::Closing {
+            return Poll::Ready(None);
+        }
+        let Some(request) = slot.writing() else {
+            if !slot.writer.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                slot.writer = Some(context.waker().clone());
+            }
+            return Poll::Pending;
+        };
+        Poll::Ready(core.next_write(index).map(|lent| (request, lent)))
+    })
+    .await
+}
+
+impl super::core::Core {
+    /// The connection of slot `index` is gone: ends what it carried and lets its tasks finish.
+    fn close_slot(&mut self, index: u32, time: onbeat_shared::units::RunNanos, reset: bool) {
+        self.closed(index, time, reset);
+        let slot = &mut self.slots[index as usize];
+        slot.state = State::Closing;
+        slot.wake_writer();
+    }
+}

@@ -1,0 +1,371 @@
+//! The state of one pacing core and its transitions: fire, receive, close, time out, stop.
+//!
+//! Every transition is a method that takes the present instant; none waits, and none allocates except
+//! to open a connection that the warm-up did not foresee. The tasks that call them are in
+//! [`super::connection`] and [`super::pace`]. What happens to one exchange between its first and its
+//! last byte is in [`super::exchange`].
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use onbeat_shared::log::outcome::{Class, FinishReason};
+use onbeat_shared::log::record::{DoneFlags, Record};
+use onbeat_shared::units::{RequestIndex, RunNanos};
+
+use super::counters::Counters;
+use super::sink::Sink;
+use super::slot::{Exchange, Slot, State};
+use super::{Assignment, connection};
+use crate::clock::monotonic_ns;
+use crate::pacer::Alarm;
+use crate::plan::Plan;
+use crate::policy::deadline::Deadlines;
+use crate::policy::queue::ReadyQueue;
+use crate::policy::session::Sessions;
+use crate::render::Bodies;
+
+/// Requests fired in one go before other tasks get a turn: a burst leaves back to back, and a
+/// saturated core still reads its answers.
+const FIRE_MAX: usize = 256;
+
+/// The shared handle of a core's tasks. Never borrowed across an await.
+pub(super) type CoreHandle = Rc<RefCell<Core>>;
+
+/// One pacing core.
+pub(super) struct Core {
+    pub(super) assignment: Assignment,
+    pub(super) plan: Arc<Plan>,
+    pub(super) bodies: Arc<Bodies>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) sink: Sink,
+    pub(super) slots: Vec<Slot>,
+    pub(super) sessions: Sessions,
+    pub(super) deadlines: Deadlines,
+    /// The schedule's zero on the monotonic clock; set at the start barrier.
+    pub(super) zero_ns: i64,
+    /// Work done since the pacer last looked: a jump of the clock during work is no host stall.
+    pub(super) worked: bool,
+    /// Tasks that own a socket and have not finished.
+    pub(super) tasks: usize,
+    /// Planned requests of this core without an end.
+    pub(super) remaining: usize,
+    pub(super) stopping: bool,
+    queue: ReadyQueue,
+    idle: Vec<u32>,
+    free: Vec<u32>,
+    opening: usize,
+    open_failures: Vec<std::io::Error>,
+    alarm: Rc<Alarm>,
+    /// When the pacer means to wake up; earlier news moves the alarm.
+    armed_ns: i64,
+    handle: std::rc::Weak<RefCell<Self>>,
+}
+
+impl Core {
+    pub(super) fn new(
+        assignment: Assignment,
+        plan: Arc<Plan>,
+        bodies: Arc<Bodies>,
+        counters: Arc<Counters>,
+        sink: Sink,
+        alarm: Rc<Alarm>,
+    ) -> CoreHandle {
+        let core = assignment.core;
+        let remaining = plan.rows.iter().filter(|row| row.core == core).count();
+        let slots = assignment.warm_connections.max(64);
+        let queue = ReadyQueue::new(&plan.rows, core);
+        let sessions = Sessions::new(&plan.rows);
+        Rc::new_cyclic(|handle| {
+            RefCell::new(Self {
+                deadlines: Deadlines::new(&assignment.limits, slots),
+                idle: Vec::with_capacity(slots),
+                free: Vec::with_capacity(slots),
+                slots: Vec::with_capacity(slots),
+                assignment,
+                plan,
+                bodies,
+                counters,
+                sink,
+                sessions,
+                queue,
+                zero_ns: 0,
+                worked: false,
+                tasks: 0,
+                remaining,
+                stopping: false,
+                opening: 0,
+                open_failures: Vec::new(),
+                alarm,
+                armed_ns: i64::MAX,
+                handle: handle.clone(),
+            })
+        })
+    }
+
+    // ---- before zero ----
+
+    /// Starts opening connections until `count` are there or on their way.
+    pub(super) fn warm_up(&mut self, count: usize) {
+        for _ in self.slots.len()..count {
+            self.open_connection(None);
+        }
+    }
+
+    /// Whether connections are still being opened.
+    pub(super) fn is_opening(&self) -> bool {
+        self.opening > 0
+    }
+
+    /// How many connections are open, and why others are not.
+    pub(super) fn warm_up_result(&mut self) -> (usize, Vec<std::io::Error>) {
+        (self.idle.len(), std::mem::take(&mut self.open_failures))
+    }
+
+    // ---- the run ----
+
+    /// The run's own time.
+    pub(super) fn now(&self) -> RunNanos {
+        RunNanos(monotonic_ns() - self.zero_ns)
+    }
+
+    /// Sends what is due; returns whether more is due already.
+    pub(super) fn fire_due(&mut self) -> bool {
+        if self.stopping {
+            return false;
+        }
+        for _ in 0..FIRE_MAX {
+            let now = self.now();
+            if self.queue.peek().is_none_or(|next| next.at > now) || !self.may_connect() {
+                return false;
+            }
+            let Some(ready) = self.queue.pop(now) else { return false };
+            self.worked = true;
+            self.dispatch(Exchange::new(ready));
+        }
+        true
+    }
+
+    /// When the next request is due, if one is known.
+    pub(super) fn next_due(&self) -> Option<RunNanos> {
+        if self.stopping { None } else { self.queue.peek().map(|next| next.at) }
+    }
+
+    /// The pacer goes to sleep until `wake_ns` on the monotonic clock.
+    pub(super) fn arm(&mut self, wake_ns: i64) {
+        self.armed_ns = wake_ns;
+    }
+
+    /// Puts `exchange` on a connection: an idle one, or one opened for it.
+    pub(super) fn dispatch(&mut self, exchange: Exchange) {
+        match self.idle.pop() {
+            Some(index) => self.begin(index, exchange),
+            None => self.open_connection(Some(exchange)),
+        }
+    }
+
+    /// Records the one end of `request` and releases what waited for it.
+    pub(super) fn end(&mut self, request: RequestIndex, done: &Record, class: Class) {
+        self.sink.push(done);
+        self.remaining -= 1;
+        if class.outcome() == onbeat_shared::log::outcome::Outcome::NeverSent {
+            self.counters.count_never_sent();
+        } else {
+            self.counters.count_ended(class == Class::Ok);
+        }
+        let Record::Done { time, .. } = *done else { return };
+        let queue = &mut self.queue;
+        let mut earliest = i64::MAX;
+        self.sessions.end(request, time, |ready| {
+            earliest = earliest.min(ready.at.0);
+            queue.push(ready);
+        });
+        let wake_ns = earliest
+            .saturating_add(self.zero_ns)
+            .saturating_sub(self.assignment.pacing.margin_ns());
+        if earliest != i64::MAX && wake_ns < self.armed_ns {
+            self.armed_ns = wake_ns;
+            // The pacer looks again within its housekeeping period if the alarm cannot be moved.
+            let _ = self.alarm.ring_at(wake_ns);
+        }
+    }
+
+    /// Makes an open connection ready for the next request, or lets it go.
+    pub(super) fn release(&mut self, index: u32, reusable: bool) {
+        let slot = &mut self.slots[index as usize];
+        if reusable && slot.state == State::Open && !slot.blocked {
+            slot.used = true;
+            self.idle.push(index);
+        } else {
+            slot.hang_up();
+        }
+    }
+
+    /// Ends exchanges whose limit has passed.
+    pub(super) fn check_limits(&mut self, now: RunNanos) {
+        while let Some(index) = self.deadlines.pop(now) {
+            let slot = &mut self.slots[index as usize];
+            let Some((at, class)) =
+                slot.phase().and_then(|phase| self.assignment.limits.next(phase))
+            else {
+                continue;
+            };
+            if at > now {
+                self.deadlines.again(index, at, now);
+            } else if slot.state != State::Closing {
+                self.doom(index, class);
+            }
+        }
+    }
+
+    // ---- the end ----
+
+    /// Ends every exchange in flight with `class`; connecting ones as well.
+    pub(super) fn doom_all(&mut self, class: Class) {
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            if slot.exchange.is_some() && slot.state != State::Closing {
+                let index = u32::try_from(index).expect("slots are counted in u32");
+                self.doom(index, class);
+            }
+        }
+    }
+
+    /// Whether a request is on its way.
+    pub(super) fn has_in_flight(&self) -> bool {
+        self.slots.iter().any(|slot| slot.exchange.is_some())
+    }
+
+    /// Gives every planned request without an end the end "never sent", with the reason.
+    pub(super) fn give_up_unsent(&mut self) {
+        let plan = Arc::clone(&self.plan);
+        let now = self.now();
+        let core = self.assignment.core;
+        for row in plan.rows.iter().filter(|row| row.core == core) {
+            if self.sessions.has_ended(row.request) {
+                continue;
+            }
+            let waits = row.after.is_some_and(|after| !self.sessions.has_ended(after));
+            let class = if waits { Class::PredecessorPending } else { Class::NotReached };
+            let done = Record::Done {
+                request: row.request,
+                time: now,
+                class,
+                status: None,
+                response_bytes: 0,
+                finish: FinishReason::Unknown,
+                flags: DoneFlags::default(),
+            };
+            // Its followers are in the same list and get their own end; nothing fires any more.
+            self.end(row.request, &done, class);
+        }
+    }
+
+    /// Hangs up every connection, so that the tasks that own them finish.
+    pub(super) fn hang_up_all(&mut self) {
+        self.idle.clear();
+        for slot in &mut self.slots {
+            if slot.state != State::Free && slot.state != State::Closing {
+                slot.hang_up();
+            }
+        }
+    }
+
+    // ---- connections ----
+
+    /// Whether the user's cap on connections allows one more request to leave.
+    fn may_connect(&self) -> bool {
+        !self.idle.is_empty()
+            || self
+                .assignment
+                .max_connections
+                .is_none_or(|max| self.slots.len() - self.free.len() < max)
+    }
+
+    fn open_connection(&mut self, exchange: Option<Exchange>) {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                self.slots.push(Slot::new());
+                u32::try_from(self.slots.len() - 1).expect("slots are counted in u32")
+            }
+        };
+        let now = self.now();
+        if exchange.is_some() {
+            self.counters.count_opened();
+        }
+        let slot = &mut self.slots[index as usize];
+        slot.state = State::Connecting { since: now };
+        slot.exchange = exchange;
+        slot.used = false;
+        slot.blocked = false;
+        self.opening += 1;
+        self.tasks += 1;
+        self.deadlines.watch(index, now);
+        let handle = self.handle.upgrade().expect("a core's tasks hold it");
+        monoio::spawn(connection::open(handle, index, self.assignment.address));
+    }
+
+    /// The connection of slot `index` is open.
+    pub(super) fn opened(&mut self, index: u32, since: RunNanos) {
+        let now = self.now();
+        self.worked = true;
+        self.opening -= 1;
+        self.log_connect(index, since, now, Class::Ok, 0);
+        let slot = &mut self.slots[index as usize];
+        if slot.state == State::Closing {
+            // Given up while it opened: its tasks will see the hang-up.
+            slot.hang_up();
+            return;
+        }
+        slot.state = State::Open;
+        match slot.exchange.take() {
+            Some(exchange) => self.begin(index, exchange),
+            None => self.idle.push(index),
+        }
+    }
+
+    /// The connection of slot `index` could not be opened.
+    pub(super) fn not_opened(&mut self, index: u32, since: RunNanos, error: std::io::Error) {
+        let now = self.now();
+        self.opening -= 1;
+        let exchange = self.slots[index as usize].exchange.take();
+        let doomed = exchange.as_ref().and_then(|exchange| exchange.doomed);
+        let class = doomed.unwrap_or_else(|| crate::net::socket::connect_class(&error));
+        let errno = error.raw_os_error().and_then(|errno| u32::try_from(errno).ok()).unwrap_or(0);
+        self.log_connect(index, since, now, class, errno);
+        self.free_slot(index);
+        match exchange {
+            Some(exchange) => self.finish_exchange(&exchange, now, &super::exchange::unanswered(class)),
+            None => self.open_failures.push(error),
+        }
+    }
+
+    /// The tasks of slot `index` are done with its socket.
+    pub(super) fn free_slot(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        assert!(slot.exchange.is_none(), "an exchange ends before its connection is forgotten");
+        slot.state = State::Free;
+        slot.wire = None;
+        slot.writer = None;
+        self.free.push(index);
+        self.tasks -= 1;
+    }
+
+    /// A connection without an exchange is no longer usable.
+    pub(super) fn drop_idle(&mut self, index: u32) {
+        if let Some(place) = self.idle.iter().rposition(|&idle| idle == index) {
+            self.idle.remove(place);
+        }
+        self.slots[index as usize].hang_up();
+    }
+
+    fn log_connect(&mut self, index: u32, start: RunNanos, end: RunNanos, class: Class, errno: u32) {
+        self.sink.push(&Record::Connect { connection: index, start, end, target: 0, class, errno });
+    }
+
+    /// What is ready next, for the pacer's progress report.
+    pub(super) fn report_next_due(&self) {
+        self.counters.set_next_due(self.next_due().map(|at| at.0));
+    }
+}

@@ -1,0 +1,95 @@
+//! Which kernel interface moves the bytes: io_uring, or epoll where io_uring is forbidden.
+//!
+//! Containers often forbid io_uring with a seccomp filter, and small memlock limits make it fail.
+//! [`DriverKind::probe`] finds out once, before any core starts, and says why in words; the log
+//! records what ran. Both drivers run the same code.
+
+use std::future::Future;
+use std::io;
+
+use monoio::{IoUringDriver, LegacyDriver, RuntimeBuilder};
+
+/// Submission slots of a core's ring; monoio 0.2.4 panics when a full ring cannot be flushed, so
+/// there is room for a burst.
+const RING_ENTRIES: u32 = 4_096;
+
+/// How a core's sockets are driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriverKind {
+    /// io_uring.
+    IoUring,
+    /// epoll, monoio's legacy driver.
+    Epoll,
+}
+
+impl DriverKind {
+    /// The name in logs and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::IoUring => "io_uring",
+            Self::Epoll => "epoll",
+        }
+    }
+
+    /// io_uring if a ring can be built and every operation we need is there; otherwise epoll and
+    /// the reason, in words.
+    #[must_use]
+    pub fn probe() -> (Self, Option<String>) {
+        match RuntimeBuilder::<IoUringDriver>::new().with_entries(RING_ENTRIES).build() {
+            Ok(_) if monoio::utils::detect_uring() => (Self::IoUring, None),
+            Ok(_) => (Self::Epoll, Some("this kernel's io_uring lacks operations we need".into())),
+            Err(error) => (Self::Epoll, Some(reason(&error))),
+        }
+    }
+
+    /// Runs `future` to its end on a runtime of this kind, on the calling thread.
+    ///
+    /// # Errors
+    /// When the runtime cannot be built.
+    pub fn block_on<F: Future>(self, future: F) -> io::Result<F::Output> {
+        match self {
+            Self::IoUring => Ok(RuntimeBuilder::<IoUringDriver>::new()
+                .with_entries(RING_ENTRIES)
+                .build()?
+                .block_on(future)),
+            Self::Epoll => {
+                Ok(RuntimeBuilder::<LegacyDriver>::new().build()?.block_on(future))
+            }
+        }
+    }
+}
+
+fn reason(error: &io::Error) -> String {
+    use rustix::io::Errno;
+    match Errno::from_io_error(error) {
+        Some(Errno::PERM | Errno::ACCESS) => "io_uring is forbidden here (EPERM: a container's \
+             seccomp profile, or kernel.io_uring_disabled)"
+            .into(),
+        Some(Errno::NOMEM) => {
+            "io_uring found too little lockable memory (ENOMEM: raise it with `ulimit -l`)".into()
+        }
+        Some(Errno::NOSYS) => "this kernel has no io_uring (ENOSYS)".into(),
+        _ => format!("io_uring could not be set up ({error})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_explained() {
+        let words = |errno: rustix::io::Errno| reason(&io::Error::from(errno));
+        assert!(words(rustix::io::Errno::PERM).contains("seccomp"));
+        assert!(words(rustix::io::Errno::NOMEM).contains("ulimit -l"));
+        assert!(words(rustix::io::Errno::NOSYS).contains("ENOSYS"));
+    }
+
+    #[test]
+    fn whatever_the_probe_finds_runs() {
+        let (kind, _) = DriverKind::probe();
+        assert_eq!(kind.block_on(async { 7 }).expect("the probe built one"), 7);
+        assert_eq!(DriverKind::Epoll.block_on(async { 8 }).expect("epoll is everywhere"), 8);
+    }
+}

@@ -1,0 +1,360 @@
+//! One request's life on a connection: first byte out, answer in, one end.
+//!
+//! The stamps are taken here and nowhere else: `sent` right before the first byte is handed to the
+//! kernel, a read's stamp when the read completed and before it is parsed. Bytes are given their
+//! meaning by [`crate::wire`]; this file only writes it down.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use onbeat_shared::log::outcome::{Class, FinishReason};
+use onbeat_shared::log::record::{DoneFlags, Record, TEXT_PART_BYTES};
+use onbeat_shared::units::{RequestIndex, RunNanos};
+use rustix::io::Errno;
+
+use super::core::Core;
+use super::counters::Counters;
+use super::sink::Sink;
+use super::slot::{Exchange, Slot, State};
+use crate::net::lent::Lent;
+use crate::render::Secret;
+use crate::wire::{Answer, AnswerEnd};
+
+/// Slices handed to the kernel in one call. More parts take more calls, a microsecond each.
+const PARTS_PER_CALL: usize = 128;
+/// Most bytes of an error's words that are kept; the parser cuts there as well.
+const ERROR_TEXT_BYTES: usize = 1_024;
+/// A shorter secret is not looked for in a server's words.
+const SECRET_BYTES_MIN: usize = 4;
+
+/// The end of an exchange that never got an answer.
+pub(super) const fn unanswered(class: Class) -> AnswerEnd {
+    AnswerEnd {
+        class,
+        status: None,
+        finish: FinishReason::Unknown,
+        flags: DoneFlags(0),
+        response_bytes: 0,
+        reusable: false,
+    }
+}
+
+impl Core {
+    /// Sends the first bytes of `exchange` on the open connection of slot `index`.
+    pub(super) fn begin(&mut self, index: u32, mut exchange: Exchange) {
+        let request = exchange.request;
+        let slot = &mut self.slots[index as usize];
+        slot.reader.begin(self.assignment.streaming);
+        let sent = RunNanos(crate::clock::monotonic_ns() - self.zero_ns);
+        let first = exchange.sent.is_none();
+        if first {
+            exchange.sent = Some(sent);
+        }
+        let ready = exchange.ready_at;
+        slot.exchange = Some(exchange);
+        let used = slot.used;
+        self.send_more(index);
+        if first {
+            self.sink.push(&Record::Dispatch {
+                request,
+                sent,
+                ready,
+                due: self.sessions.due(request),
+                target: 0,
+                reused: used,
+            });
+            self.counters.count_sent(sent.0 - ready.0);
+        }
+        self.log_if_sent_whole(index);
+        self.deadlines.watch(index, sent);
+    }
+
+    /// Hands the kernel what it takes; leaves the rest to the connection's writer task.
+    fn send_more(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let (Some(exchange), Some(wire)) = (&mut slot.exchange, &slot.wire) else { return };
+        slot.blocked = false;
+        let bodies = &self.bodies;
+        while !exchange.sent_whole {
+            let mut parts = [IoSlice::new(&[]); PARTS_PER_CALL];
+            let mut count = 0;
+            let mut offset = exchange.part_offset;
+            let rest = bodies.parts(exchange.request).skip(exchange.part);
+            for (place, part) in parts.iter_mut().zip(rest) {
+                *place = IoSlice::new(&part[offset..]);
+                offset = 0;
+                count += 1;
+            }
+            match wire.send_now(&parts[..count]) {
+                Ok(taken) => advance(exchange, bodies, taken),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN | Errno::NOBUFS) => {
+                    slot.blocked = true;
+                    break;
+                }
+                // The connection is broken; its pending read is about to say so.
+                Err(_) => return,
+            }
+        }
+        if slot.blocked {
+            slot.wake_writer();
+        }
+    }
+
+    /// What the writer task should hand to the driver, if the connection waits for that.
+    pub(super) fn next_write(&mut self, index: u32) -> Option<Lent> {
+        let slot = &self.slots[index as usize];
+        let exchange = slot.exchange.as_ref().filter(|_| slot.blocked)?;
+        let (request, part, offset) = (exchange.request, exchange.part, exchange.part_offset);
+        Some(Lent::new(&self.bodies, |bodies| {
+            bodies.parts(request).nth(part).map_or(&[], |part| &part[offset..])
+        }))
+    }
+
+    /// The driver wrote `taken` bytes of `request` on slot `index`.
+    pub(super) fn wrote(&mut self, index: u32, request: RequestIndex, taken: usize) {
+        self.worked = true;
+        let bodies = Arc::clone(&self.bodies);
+        let slot = &mut self.slots[index as usize];
+        match &mut slot.exchange {
+            Some(exchange) if exchange.request == request => advance(exchange, &bodies, taken),
+            _ => return,
+        }
+        self.send_more(index);
+        self.log_if_sent_whole(index);
+    }
+
+    fn log_if_sent_whole(&mut self, index: u32) {
+        let time = self.now();
+        let Some(exchange) = &self.slots[index as usize].exchange else { return };
+        if exchange.sent_whole && !exchange.resent {
+            self.sink.push(&Record::SentEnd {
+                request: exchange.request,
+                time,
+                bytes: exchange.accepted,
+                connection: index,
+            });
+        }
+    }
+
+    /// `bytes` arrived on slot `index` in a read that completed at `time`.
+    pub(super) fn received(&mut self, index: u32, time: RunNanos, bytes: &[u8]) {
+        self.worked = true;
+        let slot = &mut self.slots[index as usize];
+        let Some(exchange) = &mut slot.exchange else {
+            // Nobody asked: a connection that talks out of turn cannot be trusted with a request.
+            if slot.state == State::Open {
+                self.drop_idle(index);
+            }
+            return;
+        };
+        if exchange.doomed.is_some() {
+            return;
+        }
+        if exchange.latest_read.is_none() {
+            self.sink.push(&Record::FirstByte { request: exchange.request, time });
+        }
+        exchange.latest_read = Some(time);
+        let mut scribe = Scribe {
+            exchange,
+            sink: &mut self.sink,
+            counters: &self.counters,
+            secrets: &self.assignment.secrets,
+            time,
+        };
+        let end = slot.reader.push(bytes, &mut |answer| scribe.write(&answer));
+        if let Some(end) = end {
+            self.answered(index, time, &end);
+        }
+    }
+
+    /// The peer closed or reset the connection of slot `index`; returns once its exchange has ended.
+    pub(super) fn closed(&mut self, index: u32, time: RunNanos, reset: bool) {
+        self.worked = true;
+        let slot = &mut self.slots[index as usize];
+        let Some(exchange) = &mut slot.exchange else {
+            if slot.state == State::Open {
+                self.drop_idle(index);
+            }
+            return;
+        };
+        let untouched = slot.used && !slot.reader.started();
+        if untouched && !exchange.resent && exchange.doomed.is_none() && !self.stopping {
+            // The server closed an idle connection while our request was on its way to it. Nothing
+            // of the request was answered, so it goes out once more, at once; its stamp stays.
+            let again = exchange.again();
+            slot.exchange = None;
+            slot.hang_up();
+            self.dispatch(again);
+            return;
+        }
+        let mut scribe = Scribe {
+            exchange,
+            sink: &mut self.sink,
+            counters: &self.counters,
+            secrets: &self.assignment.secrets,
+            time,
+        };
+        let mut end = slot.reader.close(reset, &mut |answer| scribe.write(&answer));
+        if let Some(class) = exchange.doomed {
+            end.class = class;
+        }
+        end.reusable = false;
+        self.answered(index, time, &end);
+    }
+
+    /// Ends the exchange of slot `index` from our side.
+    pub(super) fn doom(&mut self, index: u32, class: Class) {
+        let slot = &mut self.slots[index as usize];
+        // An answer that has said all it will say keeps its own outcome.
+        if let Some(exchange) = &mut slot.exchange
+            && !slot.reader.settled()
+        {
+            exchange.doomed = Some(class);
+        }
+        slot.hang_up();
+    }
+
+    fn answered(&mut self, index: u32, time: RunNanos, end: &AnswerEnd) {
+        let slot = &mut self.slots[index as usize];
+        let Some(exchange) = slot.exchange.take() else { return };
+        let whole = exchange.sent_whole;
+        self.finish_exchange(&exchange, time, end);
+        self.release(index, end.reusable && whole);
+    }
+
+    /// Writes down the end of `exchange`.
+    pub(super) fn finish_exchange(&mut self, exchange: &Exchange, time: RunNanos, end: &AnswerEnd) {
+        let request = exchange.request;
+        if let Some(usage) = exchange.usage {
+            self.sink.push(&Record::Usage { request, time, usage });
+        }
+        let mut flags = end.flags;
+        if exchange.resent {
+            flags = flags.with(DoneFlags::RESENT);
+        }
+        if exchange.sent.is_some() && !exchange.sent_whole && exchange.latest_read.is_some() {
+            flags = flags.with(DoneFlags::EARLY_ANSWER);
+        }
+        let done = Record::Done {
+            request,
+            time,
+            class: end.class,
+            status: end.status,
+            response_bytes: end.response_bytes,
+            finish: end.finish,
+            flags,
+        };
+        self.end(request, &done, end.class);
+    }
+}
+
+/// Moves the position of `exchange` forward by `taken` bytes.
+fn advance(exchange: &mut Exchange, bodies: &crate::render::Bodies, taken: usize) {
+    exchange.accepted += taken as u64;
+    let mut left = taken;
+    let mut parts = bodies.parts(exchange.request).skip(exchange.part);
+    while left > 0 {
+        let Some(part) = parts.next() else { break };
+        let here = (part.len() - exchange.part_offset).min(left);
+        left -= here;
+        exchange.part_offset += here;
+        if exchange.part_offset == part.len() {
+            exchange.part += 1;
+            exchange.part_offset = 0;
+        }
+    }
+    exchange.sent_whole = exchange.accepted == bodies.request_bytes(exchange.request);
+}
+
+/// Turns what the answer says into records.
+struct Scribe<'a> {
+    exchange: &'a mut Exchange,
+    sink: &'a mut Sink,
+    counters: &'a Counters,
+    secrets: &'a [Secret],
+    time: RunNanos,
+}
+
+impl Scribe<'_> {
+    fn write(&mut self, answer: &Answer<'_>) {
+        let (request, time) = (self.exchange.request, self.time);
+        match *answer {
+            Answer::Event if !self.exchange.event_seen => {
+                self.exchange.event_seen = true;
+                self.sink.push(&Record::FirstEvent { request, time });
+            }
+            Answer::Chunk { kind, tokens, bytes, .. } => {
+                self.counters.count_token();
+                self.sink.push(&Record::Chunk { request, time, kind, tokens, bytes });
+            }
+            Answer::Usage(usage) => self.exchange.usage = Some(usage),
+            Answer::ErrorText(text) => {
+                let mut kept = [0; ERROR_TEXT_BYTES];
+                let kept = &mut kept[..text.len().min(ERROR_TEXT_BYTES)];
+                kept.copy_from_slice(&text[..kept.len()]);
+                cut_secrets(kept, self.secrets);
+                write_text(self.sink, request, kept);
+            }
+            // Status and finish reason come with the end.
+            Answer::Event | Answer::Head { .. } | Answer::Finish(_) => {}
+        }
+    }
+}
+
+/// Overwrites every secret in `text`, in place: a server may echo the headers it got.
+fn cut_secrets(text: &mut [u8], secrets: &[Secret]) {
+    for secret in secrets.iter().map(Secret::reveal) {
+        // A shorter text would be found all over a message and says nothing to anybody.
+        if secret.len() < SECRET_BYTES_MIN {
+            continue;
+        }
+        let mut from = 0;
+        while let Some(at) = memchr::memmem::find(&text[from..], secret) {
+            text[from + at..from + at + secret.len()].fill(b'*');
+            from += at + secret.len();
+        }
+        // The text may have been cut in the middle of a secret.
+        let longest = secret.len().min(text.len());
+        if let Some(length) =
+            (SECRET_BYTES_MIN..longest).rev().find(|&length| text.ends_with(&secret[..length]))
+        {
+            let start = text.len() - length;
+            text[start..].fill(b'*');
+        }
+    }
+}
+
+fn write_text(sink: &mut Sink, request: RequestIndex, text: &[u8]) {
+    for (part, piece) in (0..=u16::MAX).zip(text.chunks(TEXT_PART_BYTES)) {
+        let mut bytes = [0; TEXT_PART_BYTES];
+        bytes[..piece.len()].copy_from_slice(piece);
+        let used = u8::try_from(piece.len()).expect("a part is at most 24 bytes");
+        sink.push(&Record::Text { request, part, used, bytes });
+    }
+}
+
+impl Slot {
+    /// The request the writer task is writing for.
+    pub(super) fn writing(&self) -> Option<RequestIndex> {
+        self.exchange.as_ref().filter(|_| self.blocked).map(|exchange| exchange.request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(text: &str, secret: &str) -> String {
+        let mut bytes = text.as_bytes().to_vec();
+        cut_secrets(&mut bytes, &[Secret::new(secret)]);
+        String::from_utf8(bytes).expect("stars are text")
+    }
+
+    #[test]
+    fn a_secret_is_cut_wherever_a_server_repeats_it() {
+        assert_eq!(cut("key sk-12345 and sk-12345", "sk-12345"), "key ******** and ********");
+        assert_eq!(cut("cut at sk-12", "sk-12345"), "cut at *****");
+        assert_eq!(cut("abc", "abc"), "abc", "too short to look for");
+    }
+}

@@ -1,0 +1,255 @@
+//! Sends the plan: one pinned thread per core, each with its own connections, pacer and log buffer.
+//!
+//! Cores share nothing while they run but the immutable plan and bodies, a stop flag that is only
+//! read, and their queues to the writer thread. The start barrier is one absolute instant: cores
+//! report that they are ready, the conductor chooses zero, and from then until the last request has
+//! ended a core does not allocate, lock, format or parse JSON trees (opening a connection that the
+//! warm-up did not foresee is the one exception, and it is counted). Global decisions belong to
+//! [`crate::conductor`].
+
+pub mod affinity;
+pub mod counters;
+pub mod driver;
+pub mod sink;
+pub mod stall;
+
+mod connection;
+mod core;
+mod exchange;
+mod pace;
+mod slot;
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+
+use crossbeam::channel::Sender;
+use onbeat_shared::log::header::CoreTotals;
+use onbeat_shared::units::CoreIndex;
+
+use self::core::Core;
+use self::counters::Counters;
+use self::driver::DriverKind;
+use self::sink::{Exchange, Sink};
+use crate::clock::{monotonic_ns, thread_cpu_ns};
+use crate::pacer::Alarm;
+use crate::plan::Plan;
+use crate::policy::deadline::Limits;
+use crate::render::Bodies;
+use crate::render::Secret;
+
+/// How a core waits for the next due time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// Never sleeps: the core polls from zero to the end.
+    Spin,
+    /// Sleeps until `margin_ns` before the due time, then polls.
+    Hybrid {
+        /// The measured wake-up error, with a margin; 0 until it is measured.
+        margin_ns: i64,
+    },
+    /// Sleeps until the due time: late by the wake-up error, and nearly free.
+    Sleep,
+}
+
+/// What one core is told before it starts.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// Its number.
+    pub core: CoreIndex,
+    /// The CPU to run on; `None` leaves it to the kernel.
+    pub cpu: Option<u16>,
+    /// How sockets are driven.
+    pub driver: DriverKind,
+    /// Where to connect.
+    pub address: SocketAddr,
+    /// Whether answers are streams.
+    pub streaming: bool,
+    /// How to wait.
+    pub pacing: Pacing,
+    /// Time limits of an exchange.
+    pub limits: Limits,
+    /// Connections to open before zero.
+    pub warm_connections: usize,
+    /// Most connections, if the user set a cap.
+    pub max_connections: Option<usize>,
+    /// How long requests in flight may finish after a stop.
+    pub drain_ns: i64,
+    /// Texts that must not reach the log, should a server echo them.
+    pub secrets: Arc<[Secret]>,
+}
+
+/// What all cores of a run share.
+#[derive(Debug)]
+pub struct Shared {
+    /// What to send and when.
+    pub plan: Arc<Plan>,
+    /// The bytes of it.
+    pub bodies: Arc<Bodies>,
+    /// The schedule's zero on the monotonic clock; [`Shared::NO_ZERO`] until all are ready.
+    pub zero_ns: AtomicI64,
+    /// [`Stop`] as a number.
+    pub stop: AtomicU8,
+}
+
+/// How a run is to end before its plan does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Stop {
+    /// Go on.
+    No = 0,
+    /// Send nothing new; let what is in flight finish.
+    Drain = 1,
+    /// End everything now.
+    Now = 2,
+}
+
+/// A core's answer to the start barrier.
+#[derive(Debug)]
+pub struct CoreReady {
+    /// Which core.
+    pub core: CoreIndex,
+    /// By how much a sleeping core wakes late here, in nanoseconds.
+    pub wake_error_ns: i64,
+    /// Connections open.
+    pub connections: usize,
+    /// Why others could not be opened.
+    pub failures: Vec<io::Error>,
+}
+
+impl Shared {
+    /// "Zero has not been chosen yet".
+    pub const NO_ZERO: i64 = i64::MIN;
+
+    /// How the run is to end.
+    #[must_use]
+    pub fn stop(&self) -> Stop {
+        match self.stop.load(Ordering::Relaxed) {
+            0 => Stop::No,
+            1 => Stop::Drain,
+            _ => Stop::Now,
+        }
+    }
+}
+
+impl Pacing {
+    /// How long before the due time a core wakes up.
+    #[must_use]
+    pub const fn margin_ns(self) -> i64 {
+        match self {
+            Self::Hybrid { margin_ns } => margin_ns,
+            Self::Spin | Self::Sleep => 0,
+        }
+    }
+
+    /// The name `--pacing` knows it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Spin => "spin",
+            Self::Hybrid { .. } => "hybrid",
+            Self::Sleep => "sleep",
+        }
+    }
+}
+
+/// Runs one core on the calling thread until its part of the plan has ended.
+///
+/// # Errors
+/// When the runtime cannot be built or its timer fails; nothing has been sent then.
+pub fn run_core(
+    assignment: Assignment,
+    shared: &Arc<Shared>,
+    counters: Arc<Counters>,
+    exchange: &Arc<Exchange>,
+    ready: &Sender<CoreReady>,
+) -> io::Result<CoreTotals> {
+    if let Some(cpu) = assignment.cpu {
+        affinity::pin(cpu)?;
+    }
+    let sink = Sink::new(Arc::clone(exchange));
+    let driver = assignment.driver;
+    driver.block_on(life(assignment, Arc::clone(shared), counters, sink, ready.clone()))?
+}
+
+/// A core from its warm-up to its last record.
+async fn life(
+    mut assignment: Assignment,
+    shared: Arc<Shared>,
+    counters: Arc<Counters>,
+    sink: Sink,
+    ready: Sender<CoreReady>,
+) -> io::Result<CoreTotals> {
+    /// Naps of one millisecond each: a calibration takes about 50 ms.
+    const CALIBRATION_NAPS: usize = 40;
+    let alarm = Rc::new(Alarm::new()?);
+    let wake_error_ns = alarm.calibrate(CALIBRATION_NAPS).await?;
+    if let Pacing::Hybrid { margin_ns } = &mut assignment.pacing
+        && *margin_ns == 0
+    {
+        *margin_ns = margin_for(wake_error_ns);
+    }
+    let warm = assignment.warm_connections;
+    let core_index = assignment.core;
+    let (plan, bodies) = (Arc::clone(&shared.plan), Arc::clone(&shared.bodies));
+    let core = Core::new(assignment, plan, bodies, counters, sink, Rc::clone(&alarm));
+    core.borrow_mut().zero_ns = monotonic_ns();
+    core.borrow_mut().warm_up(warm);
+    while core.borrow().is_opening() {
+        alarm.until(monotonic_ns() + 200_000).await?;
+    }
+    let (connections, failures) = core.borrow_mut().warm_up_result();
+    let report = CoreReady { core: core_index, wake_error_ns, connections, failures };
+    // A conductor that has gone away has already failed the run.
+    let _ = ready.send(report);
+    loop {
+        let zero_ns = shared.zero_ns.load(Ordering::Acquire);
+        if zero_ns != Shared::NO_ZERO {
+            core.borrow_mut().zero_ns = zero_ns;
+            break;
+        }
+        if shared.stop() == Stop::Now {
+            break;
+        }
+        alarm.until(monotonic_ns() + 1_000_000).await?;
+    }
+    pace::pace(&core, &alarm, &shared).await?;
+    wind_down(&core, &alarm).await?;
+    let core = Rc::try_unwrap(core).map_err(|_| io::Error::other("a task outlived its core"))?;
+    core.into_inner().sink.finish();
+    Ok(CoreTotals {
+        records: 0,
+        cpu_ns: thread_cpu_ns().cast_unsigned(),
+        involuntary_switches: affinity::involuntary_switches(),
+    })
+}
+
+/// Twice the wake-up error, at least 50 µs and at most 2 ms: beyond that a core would rather be
+/// spinning anyway, and less would bet on the host's best behaviour.
+fn margin_for(wake_error_ns: i64) -> i64 {
+    (wake_error_ns * 2).clamp(50_000, 2_000_000)
+}
+
+/// Closes every connection and waits until the tasks that own them have finished.
+async fn wind_down(core: &self::core::CoreHandle, alarm: &Alarm) -> io::Result<()> {
+    core.borrow_mut().hang_up_all();
+    while core.borrow().tasks > 0 {
+        alarm.until(monotonic_ns() + 200_000).await?;
+        core.borrow_mut().hang_up_all();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_covers_the_wake_up_error_within_bounds() {
+        assert_eq!(margin_for(0), 50_000);
+        assert_eq!(margin_for(100_000), 200_000);
+        assert_eq!(margin_for(i64::MAX / 4), 2_000_000);
+    }
+}

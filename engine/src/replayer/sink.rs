@@ -1,0 +1,161 @@
+//! Where a core puts its records: blocks that are always there, and a hand-over that never waits.
+//!
+//! Each core owns a fixed number of blocks. It fills one, hands it to the writer thread through a
+//! bounded queue and takes an empty one back through another. When the writer is so far behind that
+//! no empty block is left, records are counted as lost and a `Lost` record says so as soon as there
+//! is room: a slow disk can make a run invalid, but never late. Nothing here does IO.
+
+use std::sync::Arc;
+
+use crossbeam::queue::ArrayQueue;
+use onbeat_shared::log::block::BlockBuffer;
+use onbeat_shared::log::record::Record;
+use onbeat_shared::units::{CoreIndex, RunNanos};
+
+/// Blocks a core owns: 64 MiB at 64 KiB a block, two seconds of a million records each second.
+pub const BLOCKS_PER_CORE: usize = 1_024;
+
+/// The two queues between a core and the writer thread.
+#[derive(Debug)]
+pub struct Exchange {
+    /// Whose records travel here.
+    pub core: CoreIndex,
+    /// Blocks to be written, in order.
+    pub full: ArrayQueue<BlockBuffer>,
+    /// Blocks to be filled.
+    pub empty: ArrayQueue<BlockBuffer>,
+}
+
+impl Exchange {
+    /// An exchange with `blocks` empty blocks.
+    #[must_use]
+    pub fn new(core: CoreIndex, blocks: usize) -> Self {
+        let exchange = Self { core, full: ArrayQueue::new(blocks), empty: ArrayQueue::new(blocks) };
+        for _ in 0..blocks {
+            assert!(exchange.empty.push(BlockBuffer::new()).is_ok(), "the queue holds all blocks");
+        }
+        exchange
+    }
+}
+
+/// A core's end of the exchange.
+#[derive(Debug)]
+pub struct Sink {
+    exchange: Arc<Exchange>,
+    block: Option<BlockBuffer>,
+    lost: u64,
+    lost_in_all: u64,
+}
+
+impl Sink {
+    /// The producing end of `exchange`.
+    #[must_use]
+    pub fn new(exchange: Arc<Exchange>) -> Self {
+        let block = exchange.empty.pop();
+        Self { exchange, block, lost: 0, lost_in_all: 0 }
+    }
+
+    /// Adds a record; never waits, never allocates.
+    pub fn push(&mut self, record: &Record) {
+        if self.lost > 0 && self.have_room() {
+            let lost = Record::Lost { time: RunNanos(0), count: self.lost };
+            if self.try_push(&lost) {
+                self.lost = 0;
+            }
+        }
+        if !self.try_push(record) {
+            self.lost += 1;
+            self.lost_in_all += 1;
+        }
+    }
+
+    /// Hands over what there is, so that a kill loses little.
+    pub fn flush(&mut self) {
+        if self.block.as_ref().is_some_and(|block| !block.is_empty()) {
+            self.hand_over();
+        }
+    }
+
+    /// Hands over the last records. The writer must still be running.
+    pub fn finish(mut self) {
+        if self.lost > 0 {
+            let lost = Record::Lost { time: RunNanos(0), count: self.lost };
+            // The end of a run is the one place where waiting for the writer delays nobody.
+            while !(self.have_room() && self.try_push(&lost)) {
+                std::thread::yield_now();
+            }
+        }
+        self.flush();
+    }
+
+    /// How many records found no room so far.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost_in_all
+    }
+
+    fn try_push(&mut self, record: &Record) -> bool {
+        if let Some(block) = &mut self.block
+            && block.push(record).is_ok()
+        {
+            return true;
+        }
+        self.hand_over();
+        self.block.as_mut().is_some_and(|block| block.push(record).is_ok())
+    }
+
+    fn have_room(&mut self) -> bool {
+        if self.block.is_none() {
+            self.block = self.exchange.empty.pop();
+        }
+        self.block.is_some()
+    }
+
+    fn hand_over(&mut self) {
+        if let Some(block) = self.block.take() {
+            assert!(self.exchange.full.push(block).is_ok(), "the queue holds all blocks");
+        }
+        self.block = self.exchange.empty.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onbeat_shared::units::RequestIndex;
+
+    use super::*;
+
+    fn record(number: u32) -> Record {
+        Record::FirstByte { request: RequestIndex(number), time: RunNanos(0) }
+    }
+
+    #[test]
+    fn records_without_room_are_counted_and_said() {
+        let exchange = Arc::new(Exchange::new(CoreIndex(0), 1));
+        let mut sink = Sink::new(Arc::clone(&exchange));
+        let mut pushed = 0;
+        while sink.lost() < 3 {
+            sink.push(&record(pushed));
+            pushed += 1;
+        }
+        let mut block = exchange.full.pop().expect("the only block is full");
+        assert_eq!(block.len() as u32, pushed - 3);
+        block.clear();
+        exchange.empty.push(block).expect("room for the only block");
+        sink.push(&record(pushed));
+        sink.flush();
+        let block = exchange.full.pop().expect("flushed");
+        assert_eq!(block.len(), 2, "one record says how many were lost, one is new");
+    }
+
+    #[test]
+    fn an_empty_block_is_not_handed_over() {
+        let exchange = Arc::new(Exchange::new(CoreIndex(0), 2));
+        let mut sink = Sink::new(Arc::clone(&exchange));
+        sink.flush();
+        assert!(exchange.full.is_empty());
+        sink.push(&record(1));
+        sink.finish();
+        assert_eq!(exchange.full.len(), 1);
+    }
+}

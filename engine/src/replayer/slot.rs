@@ -1,0 +1,137 @@
+//! One connection of a core and the exchange it carries, as plain state.
+//!
+//! A slot outlives its connection: when the connection is gone it is used for the next one. The
+//! tasks that own the socket are in [`super::connection`]; the transitions are in [`super::core`].
+
+use std::task::Waker;
+
+use onbeat_shared::log::outcome::Class;
+use onbeat_shared::log::record::Usage;
+use onbeat_shared::units::{RequestIndex, RunNanos};
+
+use crate::net::socket::Wire;
+use crate::policy::deadline::Phase;
+use crate::policy::session::Ready;
+use crate::wire::AnswerReader;
+
+/// Where a slot's connection is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// No connection.
+    Free,
+    /// Being opened since then.
+    Connecting {
+        /// When it was started.
+        since: RunNanos,
+    },
+    /// Open. Idle when the slot has no exchange.
+    Open,
+    /// Hung up; its tasks are finishing.
+    Closing,
+}
+
+/// A request on its way: sent or waiting for its connection to open.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) request: RequestIndex,
+    pub(super) ready_at: RunNanos,
+    /// Taken right before the first byte was handed over; `None` while the connection opens.
+    pub(super) sent: Option<RunNanos>,
+    /// The first part that has not left whole, and how much of it has.
+    pub(super) part: usize,
+    pub(super) part_offset: usize,
+    /// Bytes the kernel has accepted.
+    pub(super) accepted: u64,
+    pub(super) sent_whole: bool,
+    pub(super) latest_read: Option<RunNanos>,
+    pub(super) event_seen: bool,
+    pub(super) usage: Option<Usage>,
+    /// Sent a second time, because a reused connection had been closed under it.
+    pub(super) resent: bool,
+    /// Why we ended it ourselves, if we did.
+    pub(super) doomed: Option<Class>,
+}
+
+impl Exchange {
+    pub(super) fn new(ready: Ready) -> Self {
+        Self {
+            request: ready.request,
+            ready_at: ready.at,
+            sent: None,
+            part: 0,
+            part_offset: 0,
+            accepted: 0,
+            sent_whole: false,
+            latest_read: None,
+            event_seen: false,
+            usage: None,
+            resent: false,
+            doomed: None,
+        }
+    }
+
+    /// The same request before its first byte, for the one resend: its first stamp stays.
+    pub(super) fn again(&self) -> Self {
+        Self {
+            resent: true,
+            sent: self.sent,
+            ..Self::new(Ready { at: self.ready_at, request: self.request })
+        }
+    }
+}
+
+/// One connection.
+pub(super) struct Slot {
+    pub(super) state: State,
+    pub(super) wire: Option<Wire>,
+    pub(super) exchange: Option<Exchange>,
+    pub(super) reader: AnswerReader,
+    /// Whether the connection has carried a request before the present one.
+    pub(super) used: bool,
+    /// The writer task, when it waits for something to write.
+    pub(super) writer: Option<Waker>,
+    /// The kernel's buffer was full: the writer task has the rest.
+    pub(super) blocked: bool,
+}
+
+impl Slot {
+    pub(super) fn new() -> Self {
+        Self {
+            state: State::Free,
+            wire: None,
+            exchange: None,
+            reader: AnswerReader::new(),
+            used: false,
+            writer: None,
+            blocked: false,
+        }
+    }
+
+    /// What the time limits look at; `None` while nothing is limited.
+    pub(super) fn phase(&self) -> Option<Phase> {
+        if let State::Connecting { since } = self.state {
+            return Some(Phase::Connecting { since });
+        }
+        let exchange = self.exchange.as_ref()?;
+        let sent = exchange.sent?;
+        Some(match exchange.latest_read {
+            Some(latest) => Phase::Answering { sent, latest },
+            None => Phase::Waiting { sent },
+        })
+    }
+
+    /// Ends the connection; its tasks notice and finish.
+    pub(super) fn hang_up(&mut self) {
+        if let Some(wire) = &self.wire {
+            wire.hang_up();
+        }
+        self.state = State::Closing;
+        self.wake_writer();
+    }
+
+    pub(super) fn wake_writer(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
+    }
+}
