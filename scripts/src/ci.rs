@@ -124,7 +124,7 @@ fn deny(root: &Path) -> Result<Passed, String> {
     if !process::exists(Command::new("cargo-deny").arg("--version")) {
         return Ok(Passed::DidNotRun("cargo-deny is not installed (cargo install cargo-deny)"));
     }
-    process::run(process::cargo(root).args(["deny", "--config", ".deny.toml", "check"]))?;
+    process::run(process::cargo(root).args(["deny", "check"]))?;
     Ok(Passed::Plain)
 }
 
