@@ -29,7 +29,7 @@ pub fn markdown(command: &Command) -> String {
 
 /// The manual page in roff: the program first, then each subcommand in its own section.
 #[must_use]
-pub fn man(command: &Command) -> String {
+pub fn man(command: &Command) -> Vec<u8> {
     let mut command = command.clone();
     command.build();
     let mut page = Vec::new();
@@ -49,17 +49,17 @@ pub fn man(command: &Command) -> String {
         let section = String::from_utf8_lossy(&section).replace(".SH ", ".SS ");
         page.extend(format!(".SH \"{}\"\n{section}", path.to_uppercase()).into_bytes());
     }
-    String::from_utf8_lossy(&page).into_owned()
+    page
 }
 
 /// The completion script of one shell.
 #[must_use]
-pub fn completions(shell: Shell, command: &Command) -> String {
+pub fn completions(shell: Shell, command: &Command) -> Vec<u8> {
     let mut command = command.clone();
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+    script
 }
 
 /// The program and everything below it that is shown, each with the words one types for it.
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_manual_has_a_section_for_each_subcommand() {
-        let page = man(&program());
+        let page = String::from_utf8(man(&program())).expect("the texts above are ASCII");
         assert!(page.contains(".SH \"ONBEAT REPLAY\""), "{page}");
         assert!(page.contains("replay\\-speedup"), "{page}");
         assert!(!page.contains("secret"), "{page}");
@@ -265,6 +265,7 @@ mod tests {
     fn completions_know_the_flags() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = completions(shell, &program());
+            let script = String::from_utf8(script).expect("the texts above are ASCII");
             assert!(script.contains("open-loop-strict"), "{shell}");
         }
     }
