@@ -1,0 +1,161 @@
+//! How a run is carried out and where it is written: options as typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::target::{nanos, seconds};
+use crate::cli::progress::Ui;
+use crate::limits::CORES_MAX;
+use crate::replayer::Pacing;
+use crate::run::CoreChoice;
+
+/// Cores, pacing and output.
+#[derive(Clone, Debug, Args, Serialize)]
+#[command(next_help_heading = "Run")]
+pub struct RunFlags {
+    /// Cores that send: `auto`, a number of them, or a list of CPUs like `2,3` or `4-7`.
+    #[arg(long, default_value = "auto", value_name = "N|LIST", value_parser = cores)]
+    pub cores: CoresFlag,
+
+    /// How a core waits: spin polls all the time, sleep is late by the host's wake-up error,
+    /// hybrid sleeps first and polls at the end.
+    #[arg(long, value_enum, default_value_t, value_name = "WAY")]
+    pub pacing: PacingFlag,
+
+    /// After a stop, let requests in flight finish for this many seconds.
+    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds)]
+    pub drain_seconds: f64,
+
+    /// The run log (default: run-TIME.beat in the artifact directory).
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Folder for the run log when --output names none.
+    #[arg(long, visible_alias = "output-dir", default_value = ".", value_name = "DIR")]
+    pub artifact_dir: PathBuf,
+
+    /// Replace the run log if it exists.
+    #[arg(long)]
+    pub force: bool,
+
+    /// The p99 lateness outside host stalls, in microseconds, above which the schedule did not
+    /// hold.
+    #[arg(long, default_value = "1000", value_name = "MICROSECONDS")]
+    pub max_lateness_us: u64,
+
+    /// How progress is shown on stderr.
+    #[arg(long, value_enum, default_value_t, value_name = "WAY")]
+    pub ui: Ui,
+}
+
+/// `--cores` as typed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CoresFlag {
+    /// By the plan's peak rate.
+    Auto,
+    /// So many.
+    Count(u16),
+    /// These CPUs.
+    List(Vec<u16>),
+}
+
+/// `--pacing` as typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PacingFlag {
+    /// Poll all the time.
+    Spin,
+    /// Sleep first, poll at the end.
+    #[default]
+    Hybrid,
+    /// Sleep only.
+    Sleep,
+}
+
+impl RunFlags {
+    /// The cores as meant.
+    #[must_use]
+    pub fn core_choice(&self) -> CoreChoice {
+        match &self.cores {
+            CoresFlag::Auto => CoreChoice::Auto,
+            CoresFlag::Count(count) => CoreChoice::Count(*count),
+            CoresFlag::List(cpus) => CoreChoice::List(cpus.clone()),
+        }
+    }
+
+    /// The pacing as meant; the margin is measured at the start.
+    #[must_use]
+    pub const fn pacing_kind(&self) -> Pacing {
+        match self.pacing {
+            PacingFlag::Spin => Pacing::Spin,
+            PacingFlag::Hybrid => Pacing::Hybrid { margin_ns: 0 },
+            PacingFlag::Sleep => Pacing::Sleep,
+        }
+    }
+
+    /// The drain time in nanoseconds.
+    #[must_use]
+    pub fn drain_ns(&self) -> i64 {
+        nanos(self.drain_seconds)
+    }
+
+    /// The run log's path; `time` names it when the user did not.
+    #[must_use]
+    pub fn log_path(&self, time: &str) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| self.artifact_dir.join(format!("run-{time}.beat")))
+    }
+}
+
+fn cores(text: &str) -> Result<CoresFlag, String> {
+    if text == "auto" {
+        return Ok(CoresFlag::Auto);
+    }
+    let number = |part: &str| {
+        part.parse::<u16>().map_err(|_| format!("{part:?} is not a CPU number; write 2 or 0,2-3"))
+    };
+    if !text.contains([',', '-']) {
+        let count = number(text)?;
+        return match usize::from(count) {
+            1..=CORES_MAX => Ok(CoresFlag::Count(count)),
+            _ => Err(format!("between 1 and {CORES_MAX} cores can send")),
+        };
+    }
+    let mut cpus = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!("{part:?} runs backwards"));
+        }
+        cpus.extend(first..=last);
+        if cpus.len() > CORES_MAX {
+            return Err(format!("at most {CORES_MAX} cores can send"));
+        }
+    }
+    let mut once = cpus.clone();
+    once.sort_unstable();
+    once.dedup();
+    if once.len() != cpus.len() || cpus.is_empty() {
+        return Err("name each CPU once".to_owned());
+    }
+    Ok(CoresFlag::List(cpus))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_a_number_or_a_list() {
+        assert_eq!(cores("auto"), Ok(CoresFlag::Auto));
+        assert_eq!(cores("4"), Ok(CoresFlag::Count(4)));
+        assert_eq!(cores("0,2-3"), Ok(CoresFlag::List(vec![0, 2, 3])));
+        assert_eq!(cores("5,"), Ok(CoresFlag::List(vec![5])));
+        for wrong in ["0", "x", "3-1", "1,1", ",", "0-65535"] {
+            assert!(cores(wrong).is_err(), "{wrong} was taken");
+        }
+    }
+}

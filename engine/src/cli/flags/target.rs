@@ -1,0 +1,113 @@
+//! Where requests go and how connections are made: options as typed.
+
+use std::num::NonZero;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::error::EngineError;
+use crate::net::target::Target;
+use crate::policy::deadline::Limits;
+use crate::replayer::driver::DriverKind;
+
+/// The server and the way to it.
+#[derive(Clone, Debug, Args, Serialize)]
+#[command(next_help_heading = "Server and connections")]
+pub struct TargetFlags {
+    /// Base URL of the server; the endpoint's path is added to it.
+    #[arg(long, short, visible_alias = "api-endpoint", env = "ONBEAT_URL", hide_env_values = true)]
+    #[arg(default_value = "http://localhost:8000", value_name = "URL")]
+    pub url: String,
+
+    /// Give up opening a connection after this many seconds.
+    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds)]
+    pub connect_timeout_seconds: f64,
+
+    /// Give up a request whose answer has not begun after this many seconds (default: no limit).
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub first_byte_timeout_seconds: Option<f64>,
+
+    /// Give up a request whose answer pauses for this many seconds (default: no limit).
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub idle_timeout_seconds: Option<f64>,
+
+    /// Give up a request that takes longer than this many seconds in all.
+    #[arg(long, default_value = "21600", value_name = "SECONDS", value_parser = seconds)]
+    pub request_timeout_seconds: f64,
+
+    /// Connections to open before the first request, over all cores (default: as many as requests
+    /// are likely to overlap).
+    #[arg(long, value_name = "N")]
+    pub warm_connections: Option<usize>,
+
+    /// Never hold more connections than this; requests without one wait and are late (default: no
+    /// cap).
+    #[arg(long, value_name = "N")]
+    pub max_connections: Option<NonZero<usize>>,
+
+    /// How sockets are driven.
+    #[arg(long, value_enum, default_value_t, value_name = "DRIVER")]
+    pub driver: DriverFlag,
+}
+
+/// `--driver` as typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriverFlag {
+    /// io_uring where it is allowed, otherwise epoll, with a line that says why.
+    #[default]
+    Auto,
+    /// io_uring or nothing.
+    #[value(name = "io_uring")]
+    IoUring,
+    /// epoll.
+    Epoll,
+}
+
+impl TargetFlags {
+    /// The server as meant.
+    ///
+    /// # Errors
+    /// When `--url` cannot be one.
+    pub fn target(&self) -> Result<Target, EngineError> {
+        Target::parse(&self.url).map_err(|error| EngineError::Usage(error.to_string()))
+    }
+
+    /// The time limits as meant.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            connect_ns: Some(nanos(self.connect_timeout_seconds)),
+            first_byte_ns: self.first_byte_timeout_seconds.map(nanos),
+            idle_ns: self.idle_timeout_seconds.map(nanos),
+            total_ns: Some(nanos(self.request_timeout_seconds)),
+        }
+    }
+
+    /// The driver as meant; `None` leaves the choice to the probe.
+    #[must_use]
+    pub const fn driver_kind(&self) -> Option<DriverKind> {
+        match self.driver {
+            DriverFlag::Auto => None,
+            DriverFlag::IoUring => Some(DriverKind::IoUring),
+            DriverFlag::Epoll => Some(DriverKind::Epoll),
+        }
+    }
+}
+
+/// A positive, finite number of seconds; bounded so that it fits the clock.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    /// A hundred years: far from the clock's end, and nobody waits longer.
+    const MOST: f64 = 100.0 * 365.25 * 86_400.0;
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= MOST => Ok(value),
+        Ok(value) => Err(format!("{value} seconds is not a time limit; give more than 0")),
+        Err(_) => Err("give seconds as a number, like 2.5".to_owned()),
+    }
+}
+
+/// Seconds as nanoseconds.
+#[expect(clippy::cast_possible_truncation, reason = "bounded to a hundred years when parsed")]
+pub(crate) fn nanos(seconds: f64) -> i64 {
+    (seconds * 1e9).round() as i64
+}

@@ -1,0 +1,110 @@
+//! The command line: what can be typed, and which function answers.
+//!
+//! Options are declared once, with clap, in `flags`; help, man page, completions and the flag
+//! reference come from that declaration. Each subcommand has a file that turns arguments as typed
+//! into values as meant and calls the library. Only this folder prints.
+
+pub mod demo;
+pub mod export;
+pub mod flags;
+pub mod inspect;
+pub mod mock;
+pub mod plan;
+pub mod progress;
+pub mod reference;
+pub mod replay;
+pub mod report;
+pub mod summary;
+
+use std::io::{self, Write};
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::error::EngineError;
+
+/// Replays recorded LLM inference traffic against an inference server, on time, and shows what
+/// happened.
+#[derive(Debug, Parser)]
+#[command(name = "onbeat", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Replay a trace against a server: writes a run log and prints its summary.
+    #[command(visible_alias = "profile")]
+    Replay(Box<replay::Args>),
+    /// Print what would be sent and when, without sending: JSON Lines on stdout.
+    Plan(Box<plan::Args>),
+    /// Tell what is in a trace: rows, span, rates, lengths, sessions, ideal cache hits, oddities.
+    Inspect(Box<inspect::Args>),
+    /// Summarise a run log, finished or not.
+    Report(report::Args),
+    /// Write a run's tables: per request or per chunk.
+    Export(export::Args),
+    /// Run a stand-in inference server with a scheduler and a prefix cache.
+    Mock(Box<mock::Args>),
+    /// Show the whole thing: mock server, bundled trace, replay and report in one command.
+    Demo(demo::Args),
+    /// Print shell completions.
+    Completions {
+        /// The shell they are for.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page.
+    Man,
+    /// Print the reference of all options, in Markdown.
+    #[command(hide = true)]
+    Reference,
+}
+
+/// Runs one command to its exit code.
+///
+/// # Errors
+/// What the user has to know and do; the caller prints it and uses its exit code.
+pub fn run(cli: Cli) -> Result<u8, EngineError> {
+    let mut out = io::stdout().lock();
+    let code = match cli.command {
+        Command::Replay(args) => replay::run(&args, &mut out),
+        Command::Plan(args) => plan::run(&args, &mut out),
+        Command::Inspect(args) => inspect::run(&args, &mut out),
+        Command::Report(args) => report::run(&args, &mut out),
+        Command::Export(args) => export::run(&args, &mut out),
+        Command::Mock(args) => mock::run(&args, &mut out),
+        Command::Demo(args) => demo::run(&args, &mut out),
+        Command::Completions { shell } => {
+            write_out(&mut out, &reference::completions(shell, &mut Cli::command()))
+        }
+        Command::Man => write_out(&mut out, &reference::man(&Cli::command())),
+        Command::Reference => {
+            write_out(&mut out, reference::markdown(&Cli::command()).as_bytes())
+        }
+    }?;
+    flush(&mut out)?;
+    Ok(code)
+}
+
+fn write_out(out: &mut dyn Write, bytes: &[u8]) -> Result<u8, EngineError> {
+    match out.write_all(bytes) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(printing(error)),
+        // Whoever closed the pipe has read what it wanted.
+        _ => Ok(0),
+    }
+}
+
+fn flush(out: &mut dyn Write) -> Result<(), EngineError> {
+    match out.flush() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(printing(error)),
+        _ => Ok(()),
+    }
+}
+
+/// A failure to print, as an error of the command.
+#[must_use]
+pub fn printing(source: io::Error) -> EngineError {
+    EngineError::Io { action: "print", path: None, source }
+}

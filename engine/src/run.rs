@@ -1,0 +1,349 @@
+//! One run, from a trace on disk to a log on disk: the stages called in their one order.
+//!
+//! trace → plan → render → replay → log. Everything that can be refused is refused before the first
+//! connection is opened; a run that could not start leaves no log behind. Reading the log back and
+//! showing numbers is the caller's business.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use onbeat_shared::log::header::{Manifest, Pacing as PacingFacts, TraceSource};
+use onbeat_shared::log::plan_row::PlanRow;
+use onbeat_shared::trace::Trace;
+use onbeat_shared::units::{CoreIndex, NANOS_PER_SECOND};
+
+use crate::clock::unix_ns;
+use crate::conductor::{Conducted, Job, Watch, conduct, host, warmup};
+use crate::error::EngineError;
+use crate::limits::CORES_MAX;
+use crate::net::target::Target;
+use crate::plan::{self, Plan, PlanOptions};
+use crate::policy::deadline::Limits;
+use crate::render::{self, Destination, RenderOptions, Secret};
+use crate::replayer::driver::DriverKind;
+use crate::replayer::{Assignment, Pacing, affinity, stall};
+use crate::trace::{self, TraceOptions};
+
+/// Requests a second that one core is asked to send when the user does not say how many cores.
+const RATE_PER_CORE: usize = 10_000;
+/// How long one address of the server may take to accept a probe.
+const PROBE: Duration = Duration::from_secs(3);
+
+/// A run as meant.
+#[derive(Clone, Debug)]
+pub struct RunConfig {
+    /// The trace file.
+    pub trace: PathBuf,
+    /// How to read it.
+    pub trace_options: TraceOptions,
+    /// How to schedule it; `cores` is filled in from [`RunConfig::cores`].
+    pub plan: PlanOptions,
+    /// How to write requests; destinations are filled in from [`RunConfig::target`].
+    pub render: RenderOptions,
+    /// The server.
+    pub target: Target,
+    /// Which CPUs send.
+    pub cores: CoreChoice,
+    /// How cores wait.
+    pub pacing: Pacing,
+    /// How sockets are driven; `None`: io_uring where it is allowed.
+    pub driver: Option<DriverKind>,
+    /// Time limits of an exchange.
+    pub limits: Limits,
+    /// Connections to open before zero, over all cores; `None`: as many as requests may overlap.
+    pub warm_connections: Option<usize>,
+    /// Most connections over all cores.
+    pub max_connections: Option<usize>,
+    /// How long requests in flight may finish after a stop.
+    pub drain_ns: i64,
+    /// The log.
+    pub output: PathBuf,
+    /// Replace a log that is already there.
+    pub overwrite: bool,
+    /// The p99 lateness outside host stalls above which the schedule did not hold.
+    pub max_lateness_us: u64,
+    /// The resolved configuration for the manifest, secrets cut out.
+    pub config: serde_json::Value,
+}
+
+/// Which CPUs send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CoreChoice {
+    /// As many as the plan's peak rate asks for, leaving one CPU to everything else.
+    Auto,
+    /// So many, from the highest-numbered CPU down: interrupts prefer the low ones.
+    Count(u16),
+    /// These.
+    List(Vec<u16>),
+}
+
+/// A run that took place.
+#[derive(Debug)]
+pub struct Ran {
+    /// The log.
+    pub log: PathBuf,
+    /// What the conductor saw.
+    pub conducted: Conducted,
+    /// How sockets were driven.
+    pub driver: DriverKind,
+}
+
+/// Replays a trace.
+///
+/// # Errors
+/// When an input is wrong, the log cannot be written, or no core or connection can be had. Nothing
+/// has been sent then.
+pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError> {
+    let trace = trace::load(&config.trace, &config.trace_options)?;
+    for warning in &trace.warnings {
+        watch.say(&warning.to_string());
+    }
+    let (plan, cpus) = plan_for_cores(&trace, &config)?;
+    for warning in &plan.warnings {
+        watch.say(warning);
+    }
+    if plan.rows.is_empty() {
+        return Err(EngineError::Input(format!(
+            "{}: no request is left to send; widen the window or raise --request-count",
+            config.trace.display()
+        )));
+    }
+    let driver = choose_driver(config.driver, watch);
+    let address = reach(&config.target)?;
+    let log = create_log(&config.output, config.overwrite)?;
+    let ran = replay(&config, trace, plan, &cpus, driver, address, log, watch);
+    if ran.is_err() && std::fs::metadata(&config.output).is_ok_and(|meta| meta.len() == 0) {
+        // The run did not start, so nothing was recorded.
+        let _ = std::fs::remove_file(&config.output);
+    }
+    ran.map(|conducted| Ran { log: config.output, conducted, driver })
+}
+
+#[expect(clippy::too_many_arguments, reason = "the stages' outputs meet here and nowhere else")]
+fn replay(
+    config: &RunConfig,
+    trace: Trace,
+    plan: Plan,
+    cpus: &[u16],
+    driver: DriverKind,
+    address: SocketAddr,
+    log: File,
+    watch: &mut dyn Watch,
+) -> Result<Conducted, EngineError> {
+    let run_id = format!("{:x}-{:x}", unix_ns(), rustix::process::getpid().as_raw_nonzero());
+    let options = RenderOptions {
+        destinations: vec![Destination {
+            authority: config.target.authority(),
+            base_path: config.target.base_path().to_owned(),
+        }],
+        run_id: run_id.clone(),
+        ..config.render.clone()
+    };
+    let bodies = render::render(&plan, &trace, &options)?;
+    let mut plan = plan;
+    for row in &mut plan.rows {
+        row.body_bytes = bodies.body_bytes(row.request);
+    }
+    let manifest = Manifest {
+        run_id,
+        onbeat_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_ns: unix_ns(),
+        mode: plan.mode.to_string(),
+        trace: TraceSource {
+            name: trace.source.name.clone(),
+            sha256: trace.source.sha256.clone(),
+            format: trace.source.format.name().to_owned(),
+            rows: trace.source.rows,
+            block_tokens: Some(trace.block_tokens),
+            files: Vec::new(),
+        },
+        config: config.config.clone(),
+        targets: vec![config.target.to_string()],
+        host: host::describe(),
+        driver: driver.name().to_owned(),
+        cores: cpus.to_vec(),
+        pacing: PacingFacts {
+            kind: config.pacing.name().to_owned(),
+            wake_error_ns: 0,
+            stall_threshold_ns: stall::THRESHOLD_NS.cast_unsigned(),
+        },
+        max_lateness_us: config.max_lateness_us,
+        seed: options.seed,
+        token_source: "words-4096".to_owned(),
+        planned: u32::try_from(plan.rows.len()).expect("a plan is bounded by its index type"),
+        endpoint: options.path.clone().unwrap_or_else(|| options.endpoint.path().to_owned()),
+        model: options.model.clone(),
+    };
+    // The trace's own memory is not needed while requests are sent.
+    drop(trace);
+    let assignments = assign(config, &options, &plan, cpus, driver, address)?;
+    conduct(
+        Job { plan: Arc::new(plan), bodies: Arc::new(bodies), assignments, manifest, log },
+        watch,
+    )
+}
+
+/// The plan for the cores that were asked for, and the CPUs they run on.
+fn plan_for_cores(
+    trace: &Trace,
+    config: &RunConfig,
+) -> Result<(Plan, Vec<u16>), EngineError> {
+    let allowed = affinity::allowed_cpus().map_err(|source| EngineError::Io {
+        action: "ask which CPUs may be used",
+        path: None,
+        source,
+    })?;
+    let for_cpus = |cpus: Vec<u16>| -> Result<(Plan, Vec<u16>), EngineError> {
+        let cores = u16::try_from(cpus.len()).expect("a CPU set is far smaller");
+        let options = PlanOptions { cores, ..config.plan.clone() };
+        Ok((plan::build(trace, &options)?, cpus))
+    };
+    match &config.cores {
+        CoreChoice::Auto => {
+            let (plan, cpus) = for_cpus(highest(&allowed, 1))?;
+            let wanted = peak_rate(&plan.rows).div_ceil(RATE_PER_CORE);
+            let count = wanted.clamp(1, allowed.len().saturating_sub(1).clamp(1, CORES_MAX));
+            if count == 1 { Ok((plan, cpus)) } else { for_cpus(highest(&allowed, count)) }
+        }
+        CoreChoice::Count(count) if usize::from(*count) <= allowed.len() && *count > 0 => {
+            for_cpus(highest(&allowed, usize::from(*count)))
+        }
+        CoreChoice::Count(count) => Err(EngineError::Usage(format!(
+            "--cores {count}: this process may use {} CPUs; ask for 1 to {}",
+            allowed.len(),
+            allowed.len()
+        ))),
+        CoreChoice::List(cpus) => match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            Some(cpu) => Err(EngineError::Usage(format!(
+                "--cores: this process may not use CPU {cpu}; it may use {allowed:?}"
+            ))),
+            None => for_cpus(cpus.clone()),
+        },
+    }
+}
+
+fn highest(allowed: &[u16], count: usize) -> Vec<u16> {
+    allowed.iter().rev().take(count).copied().collect()
+}
+
+/// The most requests due within any one second, counted in steps of a second.
+fn peak_rate(rows: &[PlanRow]) -> usize {
+    let mut peak = 0;
+    let mut first = 0;
+    for (index, row) in rows.iter().enumerate() {
+        let Some(due) = row.due else { continue };
+        while rows[first].due.is_none_or(|first| due.0 - first.0 >= NANOS_PER_SECOND) {
+            first += 1;
+        }
+        peak = peak.max(index - first + 1);
+    }
+    peak
+}
+
+fn choose_driver(wanted: Option<DriverKind>, watch: &mut dyn Watch) -> DriverKind {
+    if let Some(driver) = wanted {
+        return driver;
+    }
+    let (driver, reason) = DriverKind::probe();
+    if let Some(reason) = reason {
+        watch.say(&format!("{reason}; using epoll instead"));
+    }
+    driver
+}
+
+/// The first address of the server that accepts a connection.
+fn reach(target: &Target) -> Result<SocketAddr, EngineError> {
+    let addresses = target.resolve().map_err(|error| EngineError::Usage(error.to_string()))?;
+    let mut last = None;
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, PROBE) {
+            Ok(_) => return Ok(address),
+            Err(error) => last = Some((address, error)),
+        }
+    }
+    let (address, error) = last.expect("a resolved name has an address");
+    Err(EngineError::Run(format!(
+        "{target} does not accept connections ({address}: {error}). Is the server running, and is \
+         --url right?"
+    )))
+}
+
+/// A new log, readable by its owner only; never through a symbolic link.
+fn create_log(path: &Path, overwrite: bool) -> Result<File, EngineError> {
+    let found = std::fs::symlink_metadata(path);
+    match &found {
+        Ok(_) if !overwrite => {
+            return Err(EngineError::Usage(format!(
+                "{} exists; name another file with --output, or replace it with --force",
+                path.display()
+            )));
+        }
+        Ok(meta) if !meta.is_file() => {
+            return Err(EngineError::Usage(format!(
+                "{} is not a regular file, and --force replaces nothing else",
+                path.display()
+            )));
+        }
+        Ok(_) => std::fs::remove_file(path)
+            .map_err(|source| EngineError::io("replace the run log", path, source))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(_) => {}
+    }
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|source| EngineError::io("create the run log", path, source))
+}
+
+fn assign(
+    config: &RunConfig,
+    options: &RenderOptions,
+    plan: &Plan,
+    cpus: &[u16],
+    driver: DriverKind,
+    address: SocketAddr,
+) -> Result<Vec<Assignment>, EngineError> {
+    let room = usize::try_from(host::connection_room()).unwrap_or(usize::MAX);
+    let room_per_core = room / cpus.len();
+    if room_per_core == 0 {
+        return Err(EngineError::Run(format!(
+            "the limit on open files leaves room for {room} connections; raise it with `ulimit -n`"
+        )));
+    }
+    let share = |all: usize| all.div_ceil(cpus.len());
+    let secrets: Arc<[Secret]> = options
+        .api_key
+        .iter()
+        .cloned()
+        .chain(options.headers.iter().map(|(_, value)| value.clone()))
+        .collect();
+    let assignment = |(core, &cpu): (u16, &u16)| {
+        let core = CoreIndex(core);
+        let wanted = match config.warm_connections {
+            Some(all) => share(all),
+            None => warmup::connections(&plan.rows, core),
+        };
+        let cap = config.max_connections.map(share);
+        Assignment {
+            core,
+            cpu: Some(cpu),
+            driver,
+            address,
+            streaming: options.streaming,
+            pacing: config.pacing,
+            limits: config.limits,
+            warm_connections: wanted.max(1).min(room_per_core).min(cap.unwrap_or(usize::MAX)),
+            max_connections: cap,
+            drain_ns: config.drain_ns,
+            secrets: Arc::clone(&secrets),
+        }
+    };
+    Ok((0..).zip(cpus).map(assignment).collect())
+}
