@@ -151,7 +151,11 @@ fn perform(
         } else {
             (time_ns, wall_ns)
         };
-        sink.push(&Record::Anchor { time: RunNanos(time_ns), unix_ns: wall_ns });
+        sink.push(&Record::Anchor {
+            time: RunNanos(time_ns),
+            unix_ns: wall_ns,
+            monotonic_ns: (zero_ns + time_ns).cast_unsigned(),
+        });
         sink.flush();
         Closing { time_ns, unix_ns: wall_ns }
     };

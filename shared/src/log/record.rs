@@ -179,13 +179,15 @@ pub enum Record {
         /// How many records.
         count: u64,
     },
-    /// Two clocks read together. `x`: wall clock (ns since 1970). The one at time zero is the
-    /// schedule's zero; later ones show steps of the wall clock.
+    /// Clocks read together. `x`: wall clock (ns since 1970), `y`: the host's monotonic clock (ns).
+    /// The one at time zero is the schedule's zero; later ones show steps of the wall clock.
     Anchor {
         /// The run's clock.
         time: RunNanos,
         /// The wall clock.
         unix_ns: u64,
+        /// The host's monotonic clock, which all of its processes share.
+        monotonic_ns: u64,
     },
 }
 
@@ -330,9 +332,11 @@ impl Record {
             Self::Lost { time, count } => {
                 Raw { x: count, ..Raw::stamped(KIND_LOST, RequestIndex(u32::MAX), time) }
             }
-            Self::Anchor { time, unix_ns } => {
-                Raw { x: unix_ns, ..Raw::stamped(KIND_ANCHOR, RequestIndex(u32::MAX), time) }
-            }
+            Self::Anchor { time, unix_ns, monotonic_ns } => Raw {
+                x: unix_ns,
+                y: monotonic_ns,
+                ..Raw::stamped(KIND_ANCHOR, RequestIndex(u32::MAX), time)
+            },
         }
         .to_bytes()
     }
@@ -400,7 +404,7 @@ impl Record {
                 errno: low(raw.y),
             },
             KIND_LOST => Self::Lost { time, count: raw.x },
-            KIND_ANCHOR => Self::Anchor { time, unix_ns: raw.x },
+            KIND_ANCHOR => Self::Anchor { time, unix_ns: raw.x, monotonic_ns: raw.y },
             _ => return None,
         })
     }

@@ -157,7 +157,11 @@ impl Sample {
         let mut records = self.records.clone();
         records.push((
             CoreIndex::CONDUCTOR,
-            Record::Anchor { time: RunNanos(0), unix_ns: manifest.started_unix_ns },
+            Record::Anchor {
+                time: RunNanos(0),
+                unix_ns: manifest.started_unix_ns,
+                monotonic_ns: 86_400_000_000_000,
+            },
         ));
         records.sort_by_key(|(core, record)| (*core, written_at(record)));
         for core in records.chunk_by(|a, b| a.0 == b.0) {

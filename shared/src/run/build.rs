@@ -49,7 +49,9 @@ pub(super) fn build(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Run,
     };
     if let Some(closing) = blocks.footer.as_ref().map(|footer| footer.closing) {
         let time = RunNanos(closing.time_ns);
-        join.anchors.push(Anchor { core: CoreIndex::CONDUCTOR, time, unix_ns: closing.unix_ns });
+        let unix_ns = closing.unix_ns;
+        let core = CoreIndex::CONDUCTOR;
+        join.anchors.push(Anchor { core, time, unix_ns, monotonic_ns: None });
     }
     join.connects.sort_by_key(|connect| connect.start);
     join.anchors.sort_by_key(|anchor| anchor.time);

@@ -80,6 +80,8 @@ pub struct Anchor {
     pub time: RunNanos,
     /// The wall clock, nanoseconds since 1970.
     pub unix_ns: u64,
+    /// The host's monotonic clock, where it was read as well.
+    pub monotonic_ns: Option<u64>,
 }
 
 /// Records that found no room.

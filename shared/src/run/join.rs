@@ -77,8 +77,9 @@ impl Join {
                 Some(Record::Lost { time, count }) => {
                     self.losses.push(Loss { core, time, count });
                 }
-                Some(Record::Anchor { time, unix_ns }) => {
-                    self.anchors.push(Anchor { core, time, unix_ns });
+                Some(Record::Anchor { time, unix_ns, monotonic_ns }) => {
+                    let monotonic_ns = Some(monotonic_ns);
+                    self.anchors.push(Anchor { core, time, unix_ns, monotonic_ns });
                 }
                 Some(record) => self.about_request(core, &record),
             }
