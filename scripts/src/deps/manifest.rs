@@ -1,7 +1,8 @@
 //! Versions stand in the root manifest and nowhere else.
 //!
 //! Reads a member's manifest line by line: in every dependency section each entry must inherit from
-//! the workspace. Features may be added there; versions, paths and sources may not.
+//! the workspace. Features may be added there; versions, paths and sources may not. A version in
+//! the root manifest that no member inherits is refused too.
 
 /// One line for each dependency of the manifest at `path` that does not inherit.
 pub(super) fn problems(path: &str, text: &str) -> Vec<String> {
@@ -21,6 +22,32 @@ pub(super) fn problems(path: &str, text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// One line for each entry of the root manifest's `[workspace.dependencies]` that no member names.
+pub(super) fn unused(root: &str, members: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for (index, line) in root.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.starts_with('[') {
+            inside = line == "[workspace.dependencies]";
+            continue;
+        }
+        let name = key(line);
+        let is_used = |text: &String| text.lines().any(|line| names(line, name));
+        if inside && !line.is_empty() && !members.iter().any(is_used) {
+            found.push(format!("Cargo.toml:{}: no member uses `{name}`", index + 1));
+        }
+    }
+    found
+}
+
+/// Whether a member's line is the dependency `name`.
+fn names(line: &str, name: &str) -> bool {
+    let line =
+        line.trim().trim_start_matches("[dependencies.").trim_start_matches("[dev-dependencies.");
+    line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', ' ', '=', ']']))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +96,16 @@ mod tests {
             c.workspace = true\n[dependencies.d]\nworkspace = true\nfeatures = []\n\
             [lints]\nx = 1\n";
         assert_eq!(problems("a/Cargo.toml", text), [] as [String; 0]);
+    }
+
+    #[test]
+    fn entries_that_nobody_inherits_are_found() {
+        let root = "[workspace.dependencies]\na = \"1\"\n# why\nab = { path = \"ab\" }\nc = \"1\"\n\
+            [profile.dev]\ndebug = 1\n";
+        let members =
+            ["[dependencies]\nab.workspace = true\n", "[dependencies.a]\nworkspace = true\n"];
+        let found = unused(root, &members.map(str::to_owned));
+        assert_eq!(found, ["Cargo.toml:5: no member uses `c`"]);
     }
 
     #[test]

@@ -50,10 +50,14 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     }
     problems.extend(graph.licences(|expression| licence::is_allowed(expression, &allowed)));
     problems.extend(versions::problems(&tree, versions::KNOWN));
+    let mut manifests = Vec::new();
     for folder in graph.member_folders(root) {
         let path = format!("{folder}/Cargo.toml");
-        problems.extend(manifest::problems(&path, &read(root, &path)?));
+        let text = read(root, &path)?;
+        problems.extend(manifest::problems(&path, &text));
+        manifests.push(text);
     }
+    problems.extend(manifest::unused(&read(root, "Cargo.toml")?, &manifests));
     for problem in &problems {
         println!("{problem}");
     }

@@ -159,8 +159,8 @@ mod tests {
     use super::*;
 
     const TABLE: &str = "# A\n\n## Who may import whom\n\n| module | may use | why |\n\
-        |---|---|---|\n| `clock`, `wire` | - | |\n| `net` | `wire`, `clock` | |\n| `cli` | all | |\n\n\
-        ## Next\n| `not` | `this` |\n";
+        |---|---|---|\n| `clock`, `wire` | - | |\n| `net` | `wire`, `clock` | |\n\
+        | `cli` | all | |\n\n## Next\n| `not` | `this` |\n";
 
     fn words(files: &[(&str, &str)]) -> Vec<String> {
         let architecture = File { path: TABLE_FILE.to_owned(), text: TABLE.to_owned() };

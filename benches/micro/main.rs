@@ -1,0 +1,20 @@
+//! The micro benches, in one program: each stage alone, in memory, on made-up input.
+//!
+//! `cargo bench -p benches` measures, `cargo bench -p benches -- sse` only those with that word,
+//! `cargo x ci` runs them small so that they cannot rot. The whole program against a server is
+//! another matter: these say which stage got slower, not how late requests leave.
+
+mod decimate;
+mod log;
+mod report;
+mod sse;
+
+use benches::Bencher;
+
+fn main() {
+    let bencher = Bencher::from_arguments(std::env::args().skip(1));
+    sse::bench(&bencher);
+    log::bench(&bencher);
+    report::bench(&bencher);
+    decimate::bench(&bencher);
+}
