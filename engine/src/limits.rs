@@ -10,5 +10,40 @@ pub const WRITE_PARTS_MAX: usize = 1_000;
 /// Most pacing cores: core numbers are `u16` in the log, and the conductor uses the top value.
 pub const CORES_MAX: usize = 1_024;
 
+/// Bytes of a trace file mapped at once: large enough that mapping costs nothing, small enough that
+/// resident memory stays that of the parsed rows. A multiple of every page size in use.
+pub const TRACE_WINDOW_BYTES: usize = 8 << 20;
+/// Longest line of a trace: five hundred times the longest of the public ones.
+pub const TRACE_LINE_BYTES_MAX: usize = 1 << 30;
+
+/// Longest event of an answer's stream, and longest body of an answer that is not a stream: 16 MiB
+/// holds a two-megabyte token with room, and a thousand hostile streams stay inside a big host.
+pub const EVENT_BYTES_MAX: usize = 16 << 20;
+/// Event bytes a reader keeps room for, so that ordinary events never allocate.
+pub const EVENT_BYTES_KEPT: usize = 64 << 10;
+/// Longest head of an answer.
+pub const HEAD_BYTES_MAX: usize = 256 << 10;
+/// Most header lines in a head.
+pub const HEADERS_MAX: usize = 256;
+/// Most interim (1xx) heads before an answer.
+pub const INTERIM_HEADS_MAX: u32 = 16;
+/// Most bytes of chunk extensions (and of padding in chunk sizes) in one answer.
+pub const CHUNK_EXTENSION_BYTES_MAX: u32 = 64 << 10;
+/// Most bytes of trailers behind a chunked answer.
+pub const TRAILER_BYTES_MAX: u32 = 256 << 10;
+/// Most choices in one event.
+pub const CHOICES_MAX: usize = 4_096;
+/// Deepest nesting of JSON that is skipped: one bit each.
+pub const JSON_DEPTH_MAX: u32 = 128;
+/// Bytes of an error answer's body that are looked at for words.
+pub const ERROR_BODY_BYTES_KEPT: usize = 16 << 10;
+/// Longest words about a failure.
+pub const ERROR_TEXT_BYTES_MAX: usize = 1 << 10;
+
+const _: () = assert!(TRACE_WINDOW_BYTES.is_multiple_of(64 << 10));
+// simd-json counts a document's bytes in 32 bits.
+const _: () = assert!(TRACE_LINE_BYTES_MAX < u32::MAX as usize);
 const _: () = assert!(WRITE_PARTS_MAX <= 1_024);
 const _: () = assert!(CORES_MAX < u16::MAX as usize);
+const _: () = assert!(ERROR_BODY_BYTES_KEPT <= EVENT_BYTES_KEPT);
+const _: () = assert!(JSON_DEPTH_MAX == u128::BITS);

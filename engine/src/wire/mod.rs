@@ -13,6 +13,15 @@
 //! or trusts a length: every cap is in [`crate::limits`].
 
 mod answer;
+mod body;
+mod chunked;
+mod delta;
+mod facts;
+mod json;
+mod response;
+mod sse;
+mod usage;
+mod words;
 
 pub use answer::AnswerReader;
 
