@@ -253,9 +253,6 @@ mod tests {
         let names = vec!["é".repeat(SESSION_NAME_BYTES_MAX), "b".to_owned()];
         let blocks: Vec<_> = session_blocks(&names).collect();
         assert_eq!(blocks.len(), 1);
-        assert_eq!(
-            blocks[0].len(),
-            BLOCK_HEADER_BYTES + 4 + 4 + SESSION_NAME_BYTES_MAX + 4 + 1
-        );
+        assert_eq!(blocks[0].len(), BLOCK_HEADER_BYTES + 4 + 4 + SESSION_NAME_BYTES_MAX + 4 + 1);
     }
 }

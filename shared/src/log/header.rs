@@ -260,10 +260,7 @@ mod tests {
         let read = FileHeader::read(&header, false).expect("our own header");
         assert_eq!(read, FileHeader { plan_row_bytes: PLAN_ROW_BYTES, damaged: false });
         assert_eq!(FileHeader::read(&[], false), Err(LogError::Empty));
-        assert_eq!(
-            FileHeader::read(&header[..9], false),
-            Err(LogError::ShortHeader { bytes: 9 })
-        );
+        assert_eq!(FileHeader::read(&header[..9], false), Err(LogError::ShortHeader { bytes: 9 }));
         assert!(matches!(
             FileHeader::read(b"{\"timestamp\": 1}", false),
             Err(LogError::NotALog { .. })

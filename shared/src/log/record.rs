@@ -318,10 +318,9 @@ impl Record {
                 ..Raw::stamped(KIND_DONE, request, time)
             },
             Self::Text { request, part, used, bytes } => return text(request, part, used, &bytes),
-            Self::Stall { start, length_ns } => Raw {
-                x: length_ns,
-                ..Raw::stamped(KIND_STALL, RequestIndex(u32::MAX), start)
-            },
+            Self::Stall { start, length_ns } => {
+                Raw { x: length_ns, ..Raw::stamped(KIND_STALL, RequestIndex(u32::MAX), start) }
+            }
             Self::Connect { connection, start, end, target, class, errno } => Raw {
                 flags: class as u8,
                 a: target,
@@ -356,9 +355,7 @@ impl Record {
                 target: raw.a,
                 reused: raw.flags & 1 == 1,
             },
-            KIND_SENT_END => {
-                Self::SentEnd { request, time, bytes: raw.x, connection: low(raw.y) }
-            }
+            KIND_SENT_END => Self::SentEnd { request, time, bytes: raw.x, connection: low(raw.y) },
             KIND_FIRST_BYTE => Self::FirstByte { request, time },
             KIND_FIRST_EVENT => Self::FirstEvent { request, time },
             KIND_CHUNK => Self::Chunk {

@@ -4,18 +4,35 @@
 //! |---|---|
 //! | [`latency`] | TTFT, ITL and all other durations of one request, each with its formula |
 //! | [`lateness`] | how late a request left, and whether the host or a burst explains it |
-//! | [`tokens`] | token counts of one request and where they come from |
-//! | [`throughput`] | rates, peaks, requests in flight |
+//! | [`tokens`] | token counts of one request and who counted them |
+//! | [`schedule`] | what was offered and achieved, lateness in its parts |
+//! | [`throughput`] | duration, rates, peaks, requests in flight |
 //! | [`cache`] | ideal and reported hit rates |
 //! | [`slo`] | goals, goodput |
 //! | [`quantile`] | percentiles, mean, deviation |
+//! | [`selection`] | which requests a report is about |
 //! | [`verdict`] | whether the schedule held, and why not |
 //! | [`report`] | all of it for one run, as every output shows it |
 //!
 //! Rules everywhere: a number without data is `None`, never 0; failures and unfinished requests
-//! never enter the latency of successful ones; differences that overflow are `None`.
+//! never enter the latency of successful ones; differences that overflow are `None`. Functions of
+//! one request take its place in the plan, allocate nothing and do not look at its outcome.
 
+mod assemble;
+pub mod cache;
+pub mod latency;
+pub mod lateness;
+pub mod quantile;
 pub mod report;
+pub mod schedule;
+pub mod selection;
 pub mod slo;
+pub mod throughput;
+pub mod tokens;
+pub mod verdict;
 
+pub use assemble::report;
+pub use latency::Metric;
+pub use quantile::Statistic;
 pub use report::{Report, ReportOptions};
+pub use selection::Selection;

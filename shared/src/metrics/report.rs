@@ -2,12 +2,13 @@
 //!
 //! Its JSON is a stable interface; the schema is `shared/report.schema.json`. Every number has its
 //! unit in its name, a number without data is null and never 0, and a count of things that were
-//! looked for and not found is 0. [`report`] computes it; the formulas are the other modules'.
+//! looked for and not found is 0. [`super::report`] fills it in; the formulas are the other modules'.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::quantile::Statistic;
 use crate::units::RunNanos;
 
 /// Version of the report's JSON; raised when a key changes its meaning or disappears.
@@ -48,8 +49,8 @@ pub struct Report {
     pub cache: Cache,
     /// Goals.
     pub slo: Slo,
-    /// How the numbers were made.
-    pub method: Method,
+    /// What a reader must know beside the numbers.
+    pub notes: Notes,
 }
 
 /// What ran, where.
@@ -270,46 +271,36 @@ pub struct Met {
     pub share: Option<f64>,
 }
 
-/// How the numbers were made.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Method {
-    /// Rule of the percentiles.
+/// What a reader must know beside the numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Notes {
+    /// Rule of the percentiles: interpolated linearly between order statistics.
     pub percentiles: &'static str,
-}
-
-/// One statistic: the fixed set of numbers that every distribution is shown by.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Statistic {
-    /// How many values.
-    pub count: u64,
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Population standard deviation.
-    pub std: f64,
-    /// Smallest.
-    pub min: f64,
-    /// 1st percentile.
-    pub p1: f64,
-    /// 5th percentile.
-    pub p5: f64,
-    /// 10th percentile.
-    pub p10: f64,
-    /// 25th percentile.
-    pub p25: f64,
-    /// Median.
-    pub p50: f64,
-    /// 75th percentile.
-    pub p75: f64,
-    /// 90th percentile.
-    pub p90: f64,
-    /// 95th percentile.
-    pub p95: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile.
-    pub p999: f64,
-    /// 99.99th percentile.
-    pub p9999: f64,
-    /// Largest.
-    pub max: f64,
+    /// Statistics of more than 10^7 values: their percentiles come from a histogram with three
+    /// significant digits. All others are exact.
+    pub binned: Vec<&'static str>,
+    /// What rates divide by: first sending to last end, over all outcomes (`run.duration_s`).
+    pub rate_window_s: Option<f64>,
+    /// First to last instant at which a request could leave.
+    pub sending_window_s: Option<f64>,
+    /// Successful requests per second of the sending window.
+    pub requests_per_s_of_sending_window: Option<f64>,
+    /// Who counted prompt tokens: `usage`, `recorded` or `mixed`.
+    pub prompt_source: Option<&'static str>,
+    /// The limit of the verdict.
+    pub max_lateness_us: u64,
+    /// Requests in flight when the log ends, or whose end was lost.
+    pub open: u64,
+    /// Requests not reached when the log ends.
+    pub not_reached: u64,
+    /// Lateness of requests that share their due instant with no other on their core.
+    pub lone_lateness_us: Option<Statistic>,
+    /// TTFT's 99th percentile if every failure had taken forever; null if that is infinite.
+    pub ttft_ms_p99_failures_as_infinite: Option<f64>,
+    /// The same for e2e.
+    pub e2e_ms_p99_failures_as_infinite: Option<f64>,
+    /// Every successful answer came as one content event, so TTFT equals e2e.
+    pub answers_came_whole: bool,
+    /// What is wrong with the log, in words.
+    pub warnings: Vec<String>,
 }

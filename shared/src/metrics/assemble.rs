@@ -1,0 +1,300 @@
+//! Fills in a [`Report`] from a run: which number goes where, and nothing else.
+//!
+//! Formulas are in the modules that this one calls. One pass per statistic over the chosen requests;
+//! nothing is kept between calls.
+
+use std::collections::BTreeMap;
+
+use super::cache::HitRates;
+use super::latency::{Metric, chunk_gaps_ns, count, nanos, span};
+use super::quantile::{Collector, Statistic, error_adjusted};
+use super::report::{
+    Cache, HostStalls, Latency, Met, Notes, Outcomes, Report, ReportOptions, RunFacts,
+    SCHEMA_VERSION, Schedule, Slo, Throughput, Tokens, TraceFacts, Verdict,
+};
+use super::schedule::{LatenessStatistics, Sending};
+use super::selection::Selection;
+use super::slo::{self, Attainment, Goals};
+use super::throughput::{
+    Totals, Window, in_flight_at_send, peak_in_flight, peak_output_tokens_per_s, per_second,
+    per_user,
+};
+use super::tokens::Source;
+use super::verdict::{Evidence, reasons};
+use crate::log::{Class, Outcome};
+use crate::run::{End, Run, State};
+
+/// The numbers of a run, or of a time range of it.
+#[must_use]
+pub fn report(run: &Run, options: &ReportOptions) -> Report {
+    let selection = Selection::new(run, options.range);
+    let max_lateness_us = options.max_lateness_us.unwrap_or(run.manifest.max_lateness_us);
+    let seconds = Window::of(&selection).and_then(Window::seconds);
+    let sending = Sending::of(&selection, max_lateness_us);
+    let lateness = LatenessStatistics::of(&selection);
+    let totals = Totals::of(&selection);
+    let (latency, mut notes) = latency(&selection);
+    let reasons = reasons(&Evidence {
+        sending: &sending,
+        outside_stalls: lateness.outside_stalls.as_ref(),
+        max_lateness_us,
+        state: run.state,
+    });
+    if lateness.binned {
+        notes.binned.push("lateness_us");
+    }
+    notes.rate_window_s = seconds;
+    notes.sending_window_s = sending.window_s();
+    notes.requests_per_s_of_sending_window = per_second(Some(totals.requests), sending.window_s());
+    notes.prompt_source = totals.prompt_source.map(|source| source_name(source, "recorded"));
+    notes.max_lateness_us = max_lateness_us;
+    notes.open = sending.open;
+    notes.not_reached = sending.not_reached;
+    notes.lone_lateness_us = lateness.lone;
+    notes.warnings.clone_from(&run.warnings);
+    Report {
+        schema_version: SCHEMA_VERSION,
+        run: run_facts(run, seconds),
+        verdict: Verdict { schedule_held: reasons.is_empty(), reasons },
+        schedule: schedule(&selection, &sending, &lateness),
+        outcomes: outcomes(&selection),
+        latency,
+        tokens: tokens(&totals),
+        throughput: throughput(&selection, &totals, seconds),
+        cache: cache(&selection),
+        slo: goodput(&selection, options.slo.as_ref(), seconds),
+        notes,
+    }
+}
+
+fn run_facts(run: &Run, duration_s: Option<f64>) -> RunFacts {
+    let manifest = &run.manifest;
+    RunFacts {
+        id: manifest.run_id.clone(),
+        started_unix_ns: run.started_unix_ns(),
+        duration_s,
+        interrupted: run.state == State::Interrupted,
+        torn: !run.is_whole(),
+        host: manifest.host.clone(),
+        cores: manifest.cores.clone(),
+        mode: manifest.mode.clone(),
+        trace: TraceFacts {
+            name: manifest.trace.name.clone(),
+            sha256: manifest.trace.sha256.clone(),
+            format: manifest.trace.format.clone(),
+            rows: manifest.trace.rows,
+        },
+        config: manifest.config.clone(),
+    }
+}
+
+fn schedule(
+    selection: &Selection<'_>,
+    sending: &Sending,
+    lateness: &LatenessStatistics,
+) -> Schedule {
+    let mut stalls = HostStalls::default();
+    for stall in selection.run().stalls.all().iter().filter(|stall| selection.holds(stall.start)) {
+        let length_ms = count(stall.length_ns) / 1e6;
+        stalls.count += 1;
+        stalls.total_ms += length_ms;
+        stalls.max_ms = Some(stalls.max_ms.map_or(length_ms, |max| max.max(length_ms)));
+    }
+    Schedule {
+        planned: sending.planned,
+        sent: sending.sent,
+        never_sent: sending.never_sent,
+        offered_rps: sending.offered_rps(),
+        achieved_rps: sending.achieved_rps(),
+        lateness_us: lateness.all,
+        lateness_outside_stalls_us: lateness.outside_stalls,
+        burst_lateness_us: lateness.burst,
+        host_stalls: stalls,
+        render_underruns: sending.underruns,
+    }
+}
+
+fn outcomes(selection: &Selection<'_>) -> Outcomes {
+    let requests = &selection.run().requests;
+    let mut outcomes = Outcomes::default();
+    let mut classes = BTreeMap::new();
+    for i in selection.requests() {
+        let class = match requests.end(i) {
+            End::Known(class) => class.name(),
+            End::Open => "in_flight_when_log_ends",
+            End::NeverSent => "no_record",
+            End::NotReached => "not_reached_when_log_ends",
+        };
+        *classes.entry(class).or_insert(0) += 1;
+        if let Some(outcome) = requests.outcome(i) {
+            *outcomes.count_mut(outcome) += 1;
+        }
+    }
+    outcomes.by_class = classes.into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
+    outcomes
+}
+
+/// The statistics of durations, and the notes that fall out of them.
+fn latency(selection: &Selection<'_>) -> (Latency, Notes) {
+    let run = selection.run();
+    let mut notes = Notes { percentiles: "linear", ..Notes::default() };
+    let mut of = |metric: Metric| {
+        let mut collector = Collector::new();
+        collector.extend(selection.successful().filter_map(|i| metric.value_ns(run, i)));
+        if collector.is_binned() {
+            notes.binned.push(metric.name());
+        }
+        collector.statistic(1e6)
+    };
+    let mut latency = Latency {
+        ttft_ms: of(Metric::Ttft),
+        ttft_from_due_ms: of(Metric::TtftFromDue),
+        time_to_first_output_token_ms: of(Metric::FirstOutputToken),
+        ttst_ms: of(Metric::Ttst),
+        itl_ms: of(Metric::Itl),
+        icl_ms: None,
+        ntpot_ms: of(Metric::Ntpot),
+        decode_ms: of(Metric::Decode),
+        e2e_ms: of(Metric::E2e),
+        e2e_from_due_ms: of(Metric::E2eFromDue),
+        connect_ms: connect(selection),
+        send_ms: of(Metric::Send),
+        first_byte_ms: of(Metric::FirstByte),
+    };
+    let mut gaps = Collector::new();
+    for i in selection.successful() {
+        gaps.extend(chunk_gaps_ns(run, i).map(nanos));
+    }
+    if gaps.is_binned() {
+        notes.binned.push("icl_ms");
+    }
+    latency.icl_ms = gaps.statistic(1e6);
+    let failures = failures(selection);
+    notes.ttft_ms_p99_failures_as_infinite = adjusted(selection, Metric::Ttft, failures);
+    notes.e2e_ms_p99_failures_as_infinite = adjusted(selection, Metric::E2e, failures);
+    let mut whole = selection.successful().filter(|&i| run.chunks.count(i) > 0).peekable();
+    notes.answers_came_whole = whole.peek().is_some() && whole.all(|i| run.chunks.count(i) == 1);
+    (latency, notes)
+}
+
+/// Requests that ended by themselves without success.
+fn failures(selection: &Selection<'_>) -> u64 {
+    let run = selection.run();
+    let failed = |&i: &usize| slo::counts(run, i) && !run.requests.is_ok(i);
+    selection.requests().filter(failed).count() as u64
+}
+
+/// The 99th percentile in ms if every failure had taken forever; `None` if that is infinite.
+fn adjusted(selection: &Selection<'_>, metric: Metric, failures: u64) -> Option<f64> {
+    let run = selection.run();
+    let mut values: Vec<f64> =
+        selection.successful().filter_map(|i| metric.value_ns(run, i)).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    error_adjusted(&values, failures, 0.99).map(|value| value / 1e6)
+}
+
+fn connect(selection: &Selection<'_>) -> Option<Statistic> {
+    let mut collector = Collector::new();
+    let opened = selection.run().connects.iter().filter(|connect| connect.class == Class::Ok);
+    for connect in opened.filter(|connect| selection.holds(connect.start)) {
+        collector.extend(span(Some(connect.start), Some(connect.end)).map(nanos));
+    }
+    collector.statistic(1e6)
+}
+
+fn tokens(totals: &Totals) -> Tokens {
+    Tokens {
+        prompt: totals.prompt,
+        completion: totals.completion,
+        reasoning: totals.reasoning,
+        cached: totals.cached,
+        source: totals.completion_source.map(|source| source_name(source, "chunks")),
+        planned_output: totals.planned_output,
+        output_mismatch_requests: totals.output_mismatches,
+    }
+}
+
+const fn source_name(source: Source, own: &'static str) -> &'static str {
+    match source {
+        Source::Usage => "usage",
+        Source::Own => own,
+        Source::Mixed => "mixed",
+    }
+}
+
+fn throughput(selection: &Selection<'_>, totals: &Totals, seconds: Option<f64>) -> Throughput {
+    let both = totals.prompt.zip(totals.completion).map(|(a, b)| a.saturating_add(b));
+    let in_flight = in_flight_at_send(selection.run());
+    Throughput {
+        requests_per_s: per_second(Some(totals.requests), seconds),
+        input_tokens_per_s: per_second(totals.prompt, seconds),
+        output_tokens_per_s: per_second(totals.completion, seconds),
+        total_tokens_per_s: per_second(both, seconds),
+        output_tokens_per_s_per_user: per_user(selection),
+        peak_output_tokens_per_s: peak_output_tokens_per_s(selection),
+        peak_in_flight: peak_in_flight(selection, &in_flight),
+    }
+}
+
+fn cache(selection: &Selection<'_>) -> Cache {
+    let rates = HitRates::of(selection);
+    Cache {
+        ideal_hit_rate: rates.ideal,
+        ideal_set_overlap_rate: rates.ideal_set_overlap,
+        reported_hit_rate: rates.reported,
+        requests_reporting: rates.reporting,
+    }
+}
+
+fn goodput(selection: &Selection<'_>, goals: Option<&Goals>, seconds: Option<f64>) -> Slo {
+    let Some(goals) = goals.filter(|goals| !goals.is_empty()) else { return Slo::default() };
+    let attainment = Attainment::of(selection, goals);
+    let share = |n: u64| (attainment.of > 0).then(|| count(n) / count(attainment.of));
+    let name = |place: usize| goals.list()[place].kind.name().to_owned();
+    Slo {
+        goals: goals.list().iter().map(|goal| (goal.kind.name().to_owned(), goal.limit)).collect(),
+        met: (attainment.met.iter().enumerate())
+            .map(|(place, &n)| (name(place), Met { count: n, share: share(n) }))
+            .collect(),
+        goodput_requests: (attainment.of > 0).then_some(attainment.good),
+        goodput_share: share(attainment.good),
+        goodput_rps: (attainment.of > 0)
+            .then(|| per_second(Some(attainment.good), seconds))
+            .flatten(),
+        effective_goodput_share: share(attainment.effective),
+    }
+}
+
+impl Outcomes {
+    /// The count of an outcome.
+    #[must_use]
+    pub const fn count(&self, outcome: Outcome) -> u64 {
+        match outcome {
+            Outcome::Ok => self.ok,
+            Outcome::Incomplete => self.incomplete,
+            Outcome::HttpError => self.http_error,
+            Outcome::ConnectError => self.connect_error,
+            Outcome::Timeout => self.timeout,
+            Outcome::Disconnected => self.disconnected,
+            Outcome::ProtocolError => self.protocol_error,
+            Outcome::StreamError => self.stream_error,
+            Outcome::Cancelled => self.cancelled,
+            Outcome::NeverSent => self.never_sent,
+        }
+    }
+
+    const fn count_mut(&mut self, outcome: Outcome) -> &mut u64 {
+        match outcome {
+            Outcome::Ok => &mut self.ok,
+            Outcome::Incomplete => &mut self.incomplete,
+            Outcome::HttpError => &mut self.http_error,
+            Outcome::ConnectError => &mut self.connect_error,
+            Outcome::Timeout => &mut self.timeout,
+            Outcome::Disconnected => &mut self.disconnected,
+            Outcome::ProtocolError => &mut self.protocol_error,
+            Outcome::StreamError => &mut self.stream_error,
+            Outcome::Cancelled => &mut self.cancelled,
+            Outcome::NeverSent => &mut self.never_sent,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Which requests a report is about: all of them, or those of a time range.
+//!
+//! A request belongs to the range that holds its sending; one that never left, to the range that
+//! holds its due time. One that has neither is in no range but the whole run.
+
+use crate::run::Run;
+use crate::units::RunNanos;
+
+/// A choice of requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Selection<'a> {
+    run: &'a Run,
+    range: Option<(RunNanos, RunNanos)>,
+}
+
+impl<'a> Selection<'a> {
+    /// The whole run, or requests in `start..end`.
+    #[must_use]
+    pub const fn new(run: &'a Run, range: Option<(RunNanos, RunNanos)>) -> Self {
+        Self { run, range }
+    }
+
+    /// The run it chooses from.
+    #[must_use]
+    pub const fn run(&self) -> &'a Run {
+        self.run
+    }
+
+    /// Whether an instant lies in the range.
+    #[must_use]
+    pub fn holds(&self, time: RunNanos) -> bool {
+        self.range.is_none_or(|(start, end)| start <= time && time < end)
+    }
+
+    /// The chosen requests' places in the plan, ascending.
+    pub fn requests(&self) -> impl Iterator<Item = usize> + use<'a> {
+        let selection = *self;
+        (0..self.run.requests.len()).filter(move |&i| selection.has(i))
+    }
+
+    /// The chosen requests with a complete and successful answer.
+    pub fn successful(&self) -> impl Iterator<Item = usize> + use<'a> {
+        let requests = &self.run.requests;
+        self.requests().filter(move |&i| requests.is_ok(i))
+    }
+
+    fn has(&self, i: usize) -> bool {
+        let requests = &self.run.requests;
+        self.range.is_none()
+            || requests.sent(i).or(requests.due(i)).is_some_and(|time| self.holds(time))
+    }
+}

@@ -1,0 +1,86 @@
+//! Whether the schedule held, and if not, why and what to do about it.
+//!
+//! It held if every planned request left (those a user's stop kept back aside), at no less than 99 %
+//! of the offered rate, with a p99 lateness outside host stalls within the limit, and every body was
+//! ready when due. A log without a footer, and a run without a request, cannot show that and do not
+//! count as held. The measurement's validity is all this says; how the server did is elsewhere.
+
+use super::quantile::Statistic;
+use super::schedule::Sending;
+use crate::run::State;
+
+/// Least share of the offered rate that counts as held.
+pub const ACHIEVED_SHARE_MIN: f64 = 0.99;
+
+/// What the verdict is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    /// Counts and rates.
+    pub sending: &'a Sending,
+    /// Lateness in microseconds, without requests hit by a host stall.
+    pub outside_stalls: Option<&'a Statistic>,
+    /// The limit on its p99, in microseconds.
+    pub max_lateness_us: u64,
+    /// How far the log goes.
+    pub state: State,
+}
+
+/// The reasons why the schedule did not hold, each with its numbers and the next step; none if it
+/// held.
+#[must_use]
+pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
+    let sending = evidence.sending;
+    let mut reasons = Vec::new();
+    if sending.planned == 0 {
+        reasons.push("no request was planned; check the trace and its filters".to_owned());
+    }
+    reasons.extend(unfinished(evidence));
+    reasons.extend(never_sent(evidence));
+    if let (Some(offered), Some(achieved)) = (sending.offered_rps(), sending.achieved_rps())
+        && achieved < offered * ACHIEVED_SHARE_MIN
+    {
+        reasons.push(format!(
+            "{achieved:.1} of {offered:.1} requests per second left in the sending window ({:.1} %, \
+             at least 99 % are needed); use more --cores or a lower --replay-speedup",
+            100.0 * achieved / offered
+        ));
+    }
+    let limit = evidence.max_lateness_us;
+    let over = |late: &&Statistic| late.p99 > super::latency::count(limit);
+    if let Some(late) = evidence.outside_stalls.filter(over) {
+        reasons.push(format!(
+            "p99 lateness outside host stalls is {:.0} us, above the limit of {limit} us \
+             (--max-lateness-us); use more --cores, isolate them, or raise the limit knowingly",
+            late.p99
+        ));
+    }
+    if sending.underruns > 0 {
+        reasons.push(format!(
+            "{} request bodies were not rendered when they were due; raise --render-budget",
+            sending.underruns
+        ));
+    }
+    reasons
+}
+
+fn unfinished(evidence: &Evidence<'_>) -> Option<String> {
+    let State::Unfinished { cut_bytes } = evidence.state else { return None };
+    let Sending { open, not_reached, .. } = *evidence.sending;
+    let cut = if cut_bytes > 0 { format!(", {cut_bytes} bytes cut off") } else { String::new() };
+    Some(format!(
+        "the log has no footer (killed, cut or still being written{cut}): {open} requests are in \
+         flight and {not_reached} not reached when it ends; repeat the run for a whole result"
+    ))
+}
+
+fn never_sent(evidence: &Evidence<'_>) -> Option<String> {
+    let Sending { planned, never_sent, .. } = *evidence.sending;
+    // The user's stop explains what was not sent after it.
+    if never_sent == 0 || evidence.state == State::Interrupted {
+        return None;
+    }
+    Some(format!(
+        "{never_sent} of {planned} planned requests were never sent; the run ended first: let it \
+         drain longer (--drain-seconds) or plan fewer requests"
+    ))
+}
