@@ -1,1 +1,180 @@
-//! Placeholder header, replaced by the real module.
+//! What every end-to-end test needs: a scenario from trace text to a run that can be questioned.
+//!
+//! A [`Scenario`] writes a trace into a folder of its own, starts a mock server on loopback, replays
+//! in process and reads the log back. Tests assert on the log and on what the server counted, never
+//! on wall time. It does not know any single test's expectations.
+
+pub mod alloc;
+pub mod scripted;
+
+use std::path::PathBuf;
+
+use onbeat::cli::progress::Quiet;
+use onbeat::error::EngineError;
+use onbeat::mock::{self, MockConfig, MockCounts, Served};
+use onbeat::net::target::Target;
+use onbeat::plan::PlanOptions;
+use onbeat::policy::deadline::Limits;
+use onbeat::render::RenderOptions;
+use onbeat::replayer::Pacing;
+use onbeat::replayer::driver::DriverKind;
+use onbeat::run::{CoreChoice, Ran, RunConfig};
+use onbeat::trace::TraceOptions;
+use onbeat_shared::run::Run;
+
+/// A trace, options and a folder, before anything has been sent.
+pub struct Scenario {
+    folder: tempfile::TempDir,
+    /// The run as it will be carried out; tests change what they are about.
+    pub config: RunConfig,
+    /// The server.
+    pub mock: MockConfig,
+}
+
+/// What came of a scenario.
+pub struct Outcome {
+    /// The log, read back.
+    pub run: Run,
+    /// The log's bytes.
+    pub bytes: Vec<u8>,
+    /// What the engine said to its user.
+    pub said: Vec<String>,
+    /// How it was carried out.
+    pub ran: Ran,
+    /// What the server counted.
+    pub counts: MockCounts,
+    /// What the server served, in the order it ended.
+    pub served: Vec<Served>,
+}
+
+impl Scenario {
+    /// A scenario over a trace's text, with a fast mock and one core that is not pinned down.
+    ///
+    /// # Panics
+    /// When no temporary folder can be had.
+    #[must_use]
+    pub fn new(trace: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("trace.jsonl");
+        std::fs::write(&path, trace).expect("the folder is writable");
+        let config = config(path, folder.path().join("run.beat"), "http://127.0.0.1:9");
+        let mock = MockConfig {
+            overhead_ns: 0,
+            step_ns: 200_000,
+            step_ns_per_sequence: 0,
+            prefill_tokens_per_s: 1e9,
+            keep_served: true,
+            ..MockConfig::default()
+        };
+        Self { folder, config, mock }
+    }
+
+    /// Replays against the mock and reads the log.
+    ///
+    /// # Panics
+    /// When the run fails; use [`Scenario::fail`] for one that should.
+    #[must_use]
+    pub fn run(mut self) -> Outcome {
+        let server = mock::spawn(self.mock.clone()).expect("a mock on loopback");
+        self.config.target =
+            Target::parse(&format!("http://{}", server.address())).expect("a loopback address");
+        let (ran, said) = carry_out(self.config.clone());
+        let ran = ran.unwrap_or_else(|error| panic!("the run failed: {error}"));
+        let bytes = std::fs::read(&ran.log).expect("the run left a log");
+        let run = Run::read(&bytes).expect("the log reads back");
+        let outcome =
+            Outcome { run, bytes, said, ran, counts: server.counts(), served: server.served() };
+        server.stop();
+        drop(self.folder);
+        outcome
+    }
+
+    /// Replays against a server at `address` that is not the mock.
+    ///
+    /// # Panics
+    /// When the run fails.
+    #[must_use]
+    pub fn run_against(mut self, address: std::net::SocketAddr) -> Run {
+        self.config.target =
+            Target::parse(&format!("http://{address}")).expect("a loopback address");
+        let (ran, _) = carry_out(self.config.clone());
+        let ran = ran.unwrap_or_else(|error| panic!("the run failed: {error}"));
+        let bytes = std::fs::read(&ran.log).expect("the run left a log");
+        Run::read(&bytes).expect("the log reads back")
+    }
+
+    /// Replays against nothing and returns what the user would read.
+    ///
+    /// # Panics
+    /// When the run succeeds.
+    #[must_use]
+    pub fn fail(self) -> EngineError {
+        match carry_out(self.config.clone()).0 {
+            Ok(_) => panic!("the run should have failed"),
+            Err(error) => error,
+        }
+    }
+
+    /// Where the log goes.
+    #[must_use]
+    pub fn log_path(&self) -> PathBuf {
+        self.config.output.clone()
+    }
+}
+
+/// A plain open-loop run of `trace`.
+///
+/// # Panics
+/// When `url` is none.
+#[must_use]
+pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
+    RunConfig {
+        trace,
+        trace_options: TraceOptions::default(),
+        plan: PlanOptions::default(),
+        render: RenderOptions::default(),
+        target: Target::parse(url).expect("a URL"),
+        cores: CoreChoice::Count(1),
+        pacing: Pacing::Hybrid { margin_ns: 0 },
+        driver: None,
+        limits: Limits::default(),
+        warm_connections: None,
+        max_connections: None,
+        drain_ns: 1_000_000_000,
+        output,
+        overwrite: false,
+        max_lateness_us: 1_000,
+        config: serde_json::json!({}),
+    }
+}
+
+/// Both drivers this machine has.
+#[must_use]
+pub fn drivers() -> Vec<DriverKind> {
+    let (best, _) = DriverKind::probe();
+    if best == DriverKind::Epoll { vec![best] } else { vec![best, DriverKind::Epoll] }
+}
+
+fn carry_out(config: RunConfig) -> (Result<Ran, EngineError>, Vec<String>) {
+    let mut watch = Quiet::default();
+    let ran = onbeat::run::run(config, &mut watch);
+    (ran, watch.said)
+}
+
+/// `count` Mooncake rows, `gap_ms` apart, with `input` prompt tokens and `output` answer tokens.
+#[must_use]
+pub fn mooncake(count: usize, gap_ms: usize, input: usize, output: usize) -> String {
+    let blocks = input.div_ceil(512);
+    (0..count)
+        .map(|row| {
+            let ids: Vec<String> =
+                (0..blocks).map(|block| (row * blocks + block).to_string()).collect();
+            format!(
+                "{{\"timestamp\": {}, \"input_length\": {input}, \"output_length\": {output}, \
+                 \"hash_ids\": [{}]}}\n",
+                row * gap_ms,
+                ids.join(", ")
+            )
+        })
+        .collect()
+}

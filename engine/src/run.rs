@@ -189,10 +189,7 @@ fn replay(
 }
 
 /// The plan for the cores that were asked for, and the CPUs they run on.
-fn plan_for_cores(
-    trace: &Trace,
-    config: &RunConfig,
-) -> Result<(Plan, Vec<u16>), EngineError> {
+fn plan_for_cores(trace: &Trace, config: &RunConfig) -> Result<(Plan, Vec<u16>), EngineError> {
     let allowed = affinity::allowed_cpus().map_err(|source| EngineError::Io {
         action: "ask which CPUs may be used",
         path: None,

@@ -94,8 +94,10 @@ impl Watch for Terminal {
         if self.interrupt.swap(false, Ordering::Relaxed) {
             self.wanted = match self.wanted {
                 Stop::No => {
-                    self.say("stopping: nothing new is sent, what is in flight may finish; \
-                              once more to stop now");
+                    self.say(
+                        "stopping: nothing new is sent, what is in flight may finish; \
+                              once more to stop now",
+                    );
                     Stop::Drain
                 }
                 Stop::Drain | Stop::Now => Stop::Now,

@@ -21,7 +21,7 @@ use onbeat_shared::log::header::{Closing, CoreTotals, Manifest};
 use onbeat_shared::log::record::Record;
 use onbeat_shared::units::{CoreIndex, RunNanos};
 
-use self::writer::{Written, Writer};
+use self::writer::{Writer, Written};
 use crate::clock::{monotonic_ns, unix_ns};
 use crate::error::EngineError;
 use crate::plan::Plan;
@@ -118,8 +118,7 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     })?;
     let conducted = perform(&mut cores, &shared, &own, planned, watch);
     finished.store(true, Ordering::Release);
-    let writer =
-        scribe.join().map_err(|_| EngineError::Run("the log writer panicked".into()))?;
+    let writer = scribe.join().map_err(|_| EngineError::Run("the log writer panicked".into()))?;
     let (interrupted, counters, closing, totals) = conducted?;
     let done = counters.ended + counters.never_sent;
     let lost = counters.lost_records;
@@ -146,11 +145,8 @@ fn perform(
     let anchor = |sink: &mut Sink, at_zero: bool| {
         let time_ns = monotonic_ns() - zero_ns;
         let wall_ns = unix_ns();
-        let (time_ns, wall_ns) = if at_zero {
-            (0, wall_ns.saturating_add_signed(-time_ns))
-        } else {
-            (time_ns, wall_ns)
-        };
+        let (time_ns, wall_ns) =
+            if at_zero { (0, wall_ns.saturating_add_signed(-time_ns)) } else { (time_ns, wall_ns) };
         sink.push(&Record::Anchor {
             time: RunNanos(time_ns),
             unix_ns: wall_ns,

@@ -38,24 +38,40 @@ impl Target {
         let has_scheme = text.contains("://");
         let whole = if has_scheme { text.to_owned() } else { format!("http://{text}") };
         // The text may hold a password, so it is not repeated in these messages.
-        if whole.split("://").nth(1).and_then(|rest| rest.split('/').next()).is_some_and(|authority| authority.contains('@')) {
-            return fail("--url has user information (`user:password@`); give the key with \
-                         --api-key or OPENAI_API_KEY instead".into());
+        if whole
+            .split("://")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next())
+            .is_some_and(|authority| authority.contains('@'))
+        {
+            return fail(
+                "--url has user information (`user:password@`); give the key with \
+                         --api-key or OPENAI_API_KEY instead"
+                    .into(),
+            );
         }
         let Ok(uri) = whole.parse::<Uri>() else {
-            return fail(format!("--url {text:?} is not a URL; write it like http://localhost:8000"));
+            return fail(format!(
+                "--url {text:?} is not a URL; write it like http://localhost:8000"
+            ));
         };
         match uri.scheme_str().map(str::to_ascii_lowercase).as_deref() {
             Some("http") => {}
             Some("https") => {
-                return fail("--url asks for https, which this version does not speak yet; use \
-                             http, or a local TLS-terminating proxy".into());
+                return fail(
+                    "--url asks for https, which this version does not speak yet; use \
+                             http, or a local TLS-terminating proxy"
+                        .into(),
+                );
             }
             other => return fail(format!("--url has the scheme {other:?}; use http")),
         }
         if uri.query().is_some() {
-            return fail("--url has a query (`?…`), which a base URL cannot have; put the path of \
-                         the endpoint into --endpoint".into());
+            return fail(
+                "--url has a query (`?…`), which a base URL cannot have; put the path of \
+                         the endpoint into --endpoint"
+                    .into(),
+            );
         }
         let Some(host) = uri.host().filter(|host| !host.is_empty()) else {
             return fail(format!("--url {text:?} names no host"));

@@ -51,11 +51,14 @@ pub(super) struct Core {
     /// Planned requests of this core without an end.
     pub(super) remaining: usize,
     pub(super) stopping: bool,
+    started: bool,
     queue: ReadyQueue,
     idle: Vec<u32>,
     free: Vec<u32>,
     opening: usize,
     open_failures: Vec<std::io::Error>,
+    /// Connections opened before zero, stamped on the clock of the warm-up.
+    warm_connects: Vec<Record>,
     alarm: Rc<Alarm>,
     /// When the pacer means to wake up; earlier news moves the alarm.
     armed_ns: i64,
@@ -94,8 +97,10 @@ impl Core {
                 tasks: 0,
                 remaining,
                 stopping: false,
+                started: false,
                 opening: 0,
                 open_failures: Vec::new(),
+                warm_connects: Vec::with_capacity(slots),
                 alarm,
                 armed_ns: i64::MAX,
                 handle: handle.clone(),
@@ -120,6 +125,22 @@ impl Core {
     /// How many connections are open, and why others are not.
     pub(super) fn warm_up_result(&mut self) -> (usize, Vec<std::io::Error>) {
         (self.idle.len(), std::mem::take(&mut self.open_failures))
+    }
+
+    /// The schedule's zero is known. What the warm-up stamped moves to the run's clock.
+    pub(super) fn start(&mut self, zero_ns: i64) {
+        assert!(!self.started, "a run starts once");
+        let earlier_ns = self.zero_ns - zero_ns;
+        self.zero_ns = zero_ns;
+        self.started = true;
+        for mut record in self.warm_connects.drain(..) {
+            if let Record::Connect { start, end, .. } = &mut record {
+                start.0 += earlier_ns;
+                end.0 += earlier_ns;
+            }
+            self.sink.push(&record);
+        }
+        self.deadlines = Deadlines::new(&self.assignment.limits, self.slots.capacity());
     }
 
     // ---- the run ----
@@ -336,7 +357,9 @@ impl Core {
         self.log_connect(index, since, now, class, errno);
         self.free_slot(index);
         match exchange {
-            Some(exchange) => self.finish_exchange(&exchange, now, &super::exchange::unanswered(class)),
+            Some(exchange) => {
+                self.finish_exchange(&exchange, now, &super::exchange::unanswered(class))
+            }
             None => self.open_failures.push(error),
         }
     }
@@ -360,8 +383,20 @@ impl Core {
         self.slots[index as usize].hang_up();
     }
 
-    fn log_connect(&mut self, index: u32, start: RunNanos, end: RunNanos, class: Class, errno: u32) {
-        self.sink.push(&Record::Connect { connection: index, start, end, target: 0, class, errno });
+    fn log_connect(
+        &mut self,
+        index: u32,
+        start: RunNanos,
+        end: RunNanos,
+        class: Class,
+        errno: u32,
+    ) {
+        let record = Record::Connect { connection: index, start, end, target: 0, class, errno };
+        if self.started {
+            self.sink.push(&record);
+        } else {
+            self.warm_connects.push(record);
+        }
     }
 
     /// What is ready next, for the pacer's progress report.

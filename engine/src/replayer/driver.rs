@@ -53,9 +53,7 @@ impl DriverKind {
                 .with_entries(RING_ENTRIES)
                 .build()?
                 .block_on(future)),
-            Self::Epoll => {
-                Ok(RuntimeBuilder::<LegacyDriver>::new().build()?.block_on(future))
-            }
+            Self::Epoll => Ok(RuntimeBuilder::<LegacyDriver>::new().build()?.block_on(future)),
         }
     }
 }

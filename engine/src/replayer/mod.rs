@@ -207,7 +207,7 @@ async fn life(
     loop {
         let zero_ns = shared.zero_ns.load(Ordering::Acquire);
         if zero_ns != Shared::NO_ZERO {
-            core.borrow_mut().zero_ns = zero_ns;
+            core.borrow_mut().start(zero_ns);
             break;
         }
         if shared.stop() == Stop::Now {

@@ -1,0 +1,195 @@
+//! The real binary: exit codes, help, pipes, signals, and what a killed run leaves behind.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use onbeat_shared::log::Class;
+use onbeat_shared::run::Run;
+
+fn onbeat(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_onbeat"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary was built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A mock in a process of its own; ends when dropped.
+struct MockProcess {
+    child: Child,
+    url: String,
+}
+
+impl MockProcess {
+    fn start() -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_onbeat"))
+            .args(["mock", "--port", "0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary was built");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("piped");
+        BufReader::new(stdout).read_line(&mut line).expect("the mock says where it listens");
+        let url = line.trim().rsplit(' ').next().expect("a URL").to_owned();
+        assert!(url.starts_with("http://127.0.0.1:"), "{line}");
+        Self { child, url }
+    }
+}
+
+impl Drop for MockProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn write_trace(folder: &Path, rows: usize, gap_ms: usize) -> String {
+    let trace: String = (0..rows)
+        .map(|row| {
+            format!(
+                "{{\"timestamp\":{},\"input_length\":20,\"output_length\":4,\"hash_ids\":[{row}]}}\n",
+                row * gap_ms
+            )
+        })
+        .collect();
+    let path = folder.join("trace.jsonl");
+    std::fs::write(&path, trace).expect("the folder is writable");
+    path.to_string_lossy().into_owned()
+}
+
+fn replay(folder: &Path, url: &str, trace: &str) -> (Child, std::path::PathBuf) {
+    let log = folder.join("run.beat");
+    let child = Command::new(env!("CARGO_BIN_EXE_onbeat"))
+        .args(["replay", trace, "--url", url, "--ui", "simple", "--output"])
+        .arg(&log)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built");
+    (child, log)
+}
+
+/// Waits until the progress line says that requests have left.
+fn wait_until_sending(child: &mut Child) -> BufReader<std::process::ChildStderr> {
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    loop {
+        line.clear();
+        let read = stderr.read_line(&mut line).expect("progress is text");
+        assert!(read > 0, "the run ended before it sent anything");
+        if line.contains("sent ") && !line.contains("sent 0/") {
+            return stderr;
+        }
+    }
+}
+
+#[test]
+fn help_names_every_subcommand_and_succeeds() {
+    let help = onbeat(&["--help"]);
+    assert!(help.status.success());
+    let words = text(&help.stdout);
+    for name in ["replay", "plan", "inspect", "report", "export", "mock", "demo"] {
+        assert!(words.contains(name), "{name} is missing from:\n{words}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_two_and_wrong_input_is_one() {
+    assert_eq!(onbeat(&["replay", "--no-such-flag"]).status.code(), Some(2));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 1, 1);
+    let wrong_url = onbeat(&["replay", &trace, "--url", "ftp://x"]);
+    assert_eq!(wrong_url.status.code(), Some(2), "{}", text(&wrong_url.stderr));
+    std::fs::write(&trace, "{\"timestamp\": \"soon\"}\n").expect("writable");
+    let wrong_row = onbeat(&["plan", &trace]);
+    assert_eq!(wrong_row.status.code(), Some(1));
+    let words = text(&wrong_row.stderr);
+    assert!(words.contains("trace.jsonl") && words.contains('1'), "{words}");
+    assert!(wrong_row.stdout.is_empty(), "stdout carries only what was asked for");
+}
+
+#[test]
+fn a_closed_pipe_is_success() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 20_000, 1);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_onbeat"))
+        .args(["plan", &trace])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built");
+    let mut first = [0; 16];
+    child.stdout.take().expect("piped").read_exact(&mut first).expect("a line");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_has_and_says_130() {
+    let mock = MockProcess::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 100_000, 10);
+    let (mut child, log) = replay(folder.path(), &mock.url, &trace);
+    let _progress = wait_until_sending(&mut child);
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("interrupted"), "{}", text(&output.stdout));
+    let run = Run::read(&std::fs::read(log).expect("a log")).expect("it reads");
+    assert!(run.is_whole());
+    let of = |class| (0..run.plan.len()).filter(|&i| run.requests.class(i) == Some(class)).count();
+    assert!(of(Class::Ok) > 0);
+    assert_eq!(of(Class::Ok) + of(Class::NotReached) + of(Class::Interrupted), 100_000);
+}
+
+#[test]
+fn a_killed_run_leaves_a_log_that_lacks_at_most_its_last_second() {
+    let mock = MockProcess::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 100_000, 10);
+    let (mut child, log) = replay(folder.path(), &mock.url, &trace);
+    let mut progress = wait_until_sending(&mut child);
+    // Two more lines: at least two seconds have passed since the first.
+    let mut line = String::new();
+    progress.read_line(&mut line).expect("progress is text");
+    line.clear();
+    progress.read_line(&mut line).expect("progress is text");
+    let elapsed: f64 =
+        line.trim_start().split('s').next().and_then(|first| first.parse().ok()).expect("seconds");
+    child.kill().expect("it runs");
+    let _ = child.wait();
+    let run = Run::read(&std::fs::read(log).expect("a log")).expect("it reads");
+    assert!(!run.is_whole(), "there is no footer");
+    let latest = (0..run.plan.len()).filter_map(|i| run.requests.sent(i)).max().expect("sends");
+    let lost_s = elapsed - latest.0 as f64 / 1e9;
+    assert!(lost_s < 1.0, "{lost_s} s before the last progress line are missing");
+}
+
+#[test]
+fn the_demo_does_the_whole_job() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let log = folder.path().join("demo.beat");
+    let output = onbeat(&["demo", "--output", &log.to_string_lossy()]);
+    let words = text(&output.stdout);
+    // A debug build on a busy machine may miss its schedule: that is exit code 3 and said.
+    assert!([Some(0), Some(3)].contains(&output.status.code()), "{}", text(&output.stderr));
+    assert!(words.contains("onbeat-viewer"), "it says how to look at the run:\n{words}");
+    let run = Run::read(&std::fs::read(log).expect("a log")).expect("it reads");
+    assert!(run.is_whole());
+    assert!(run.plan.len() >= 200, "a few hundred requests");
+    for i in 0..run.plan.len() {
+        assert_eq!(run.requests.class(i), Some(Class::Ok), "request {i}");
+        assert_eq!(run.requests.prompt_tokens(i), run.plan[i].input_tokens);
+    }
+    let cached = (0..run.plan.len()).filter_map(|i| run.requests.cached_tokens(i)).max();
+    assert!(cached > Some(0), "the trace shares prefixes");
+}

@@ -1,0 +1,147 @@
+//! Servers that misbehave: each failure is counted once, under its right name, and hurts no other.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use onbeat_shared::log::{Class, DoneFlags};
+use onbeat_shared::run::Run;
+use tests::scripted::{Scripted, answer, good_stream, request};
+use tests::{Scenario, drivers, mooncake};
+
+fn classes(run: &Run) -> Vec<&'static str> {
+    (0..run.plan.len()).map(|i| run.requests.class(i).map_or("open", Class::name)).collect()
+}
+
+#[test]
+fn an_error_status_is_an_outcome_and_the_session_goes_on() {
+    let server = Scripted::start(|_, mut stream| {
+        while request(&mut stream).is_some() {
+            let body = b"{\"error\":{\"message\":\"slow down\"}}";
+            let head = format!(
+                "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\n\
+                 Content-Length: {}\r\n\r\n",
+                body.len()
+            );
+            answer(&mut stream, head.as_bytes());
+            answer(&mut stream, body);
+        }
+    });
+    let run = Scenario::new(&mooncake(3, 2, 10, 2)).run_against(server.address);
+    assert_eq!(classes(&run), ["http_429"; 3]);
+    assert_eq!(run.requests.status(0), Some(429));
+    assert!(run.error_text(0).is_some_and(|text| text.contains("slow down")));
+    assert_eq!(run.requests.prompt_tokens(0), None, "unknown is not zero");
+}
+
+#[test]
+fn a_reset_in_mid_stream_keeps_the_tokens_that_came() {
+    for driver in drivers() {
+        let server = Scripted::start(|_, mut stream| {
+            while request(&mut stream).is_some() {
+                let whole = good_stream();
+                let cut = whole.windows(5).position(|five| five == b" two\"").expect("in there");
+                answer(&mut stream, &whole[..cut]);
+                return;
+            }
+        });
+        let mut scenario = Scenario::new(&mooncake(4, 2, 10, 2));
+        scenario.config.driver = Some(driver);
+        let run = scenario.run_against(server.address);
+        for (i, class) in classes(&run).iter().enumerate() {
+            assert!(["truncated_body", "reset_mid_answer"].contains(class), "{i}: {class}");
+            assert_eq!(run.chunks.count(i), 1, "the token that came is kept");
+        }
+    }
+}
+
+#[test]
+fn a_connection_closed_while_idle_costs_one_resend_and_no_request() {
+    static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+    // Answers one request on each connection, then closes as the next one arrives.
+    let server = Scripted::start(|_, mut stream| {
+        CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+        if request(&mut stream).is_some() {
+            answer(&mut stream, &good_stream());
+            let _ = request(&mut stream);
+        }
+    });
+    let mut scenario = Scenario::new(&mooncake(6, 30, 10, 2));
+    scenario.config.warm_connections = Some(1);
+    let run = scenario.run_against(server.address);
+    assert_eq!(classes(&run), ["ok"; 6]);
+    let resent = (0..6).filter(|&i| run.requests.flags(i).has(DoneFlags::RESENT)).count();
+    assert!(resent >= 1, "at least one request met a closing connection");
+    for i in 0..6 {
+        assert!(run.requests.sent(i) >= run.plan[i].due);
+    }
+    assert!(CONNECTIONS.load(Ordering::Relaxed) >= 4);
+}
+
+#[test]
+fn a_server_that_closes_after_each_answer_is_served_with_new_connections() {
+    let server = Scripted::start(|_, mut stream| {
+        if request(&mut stream).is_some() {
+            answer(
+                &mut stream,
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n\
+                  data: {\"choices\":[{\"index\":0,\"text\":\" a\",\"finish_reason\":\"stop\"}]}\n\n\
+                  data: [DONE]\n\n",
+            );
+        }
+    });
+    let run = Scenario::new(&mooncake(5, 5, 10, 1)).run_against(server.address);
+    assert_eq!(classes(&run), ["ok"; 5]);
+    assert!((0..5).all(|i| run.requests.connection_reused(i) == Some(false)));
+}
+
+#[test]
+fn limits_strike_by_their_own_names() {
+    let server = Scripted::start(|_, mut stream| {
+        let Some(bytes) = request(&mut stream) else { return };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if text.contains("\"max_completion_tokens\":7") {
+            // Begins and then falls silent.
+            answer(
+                &mut stream,
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n\
+                  data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" a\"}}]}\n\n",
+            );
+        }
+        std::thread::sleep(Duration::from_secs(20));
+    });
+    let trace = concat!(
+        "{\"timestamp\":0,\"input_length\":5,\"output_length\":7,\"hash_ids\":[1]}\n",
+        "{\"timestamp\":1,\"input_length\":5,\"output_length\":8,\"hash_ids\":[2]}\n",
+    );
+    let mut scenario = Scenario::new(trace);
+    scenario.config.limits.first_byte_ns = Some(300_000_000);
+    scenario.config.limits.idle_ns = Some(200_000_000);
+    let run = scenario.run_against(server.address);
+    assert_eq!(classes(&run), ["idle_timeout", "first_byte_timeout"]);
+    assert_eq!(run.chunks.count(0), 1);
+    let waited = run.requests.done(1).expect("ended").0 - run.requests.sent(1).expect("left").0;
+    assert!(waited >= 300_000_000, "never before the limit: {waited}");
+}
+
+#[test]
+fn a_key_echoed_by_a_server_does_not_reach_the_log() {
+    const CANARY: &str = "CANARY-7f3a-secret";
+    let server = Scripted::start(|_, mut stream| {
+        while let Some(bytes) = request(&mut stream) {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let echoed = text.lines().find(|line| line.contains(CANARY)).unwrap_or("nothing");
+            let body = format!("{{\"error\":{{\"message\":\"bad key {echoed}\"}}}}");
+            let head = format!(
+                "HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\n\
+                 Content-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            answer(&mut stream, head.as_bytes());
+        }
+    });
+    let mut scenario = Scenario::new(&mooncake(1, 1, 10, 1));
+    scenario.config.render.api_key = Some(onbeat::render::Secret::new(CANARY));
+    let run = scenario.run_against(server.address);
+    let text = run.error_text(0).expect("the server's words are kept");
+    assert!(text.contains("bad key") && !text.contains("CANARY"), "{text}");
+}

@@ -1,0 +1,29 @@
+//! Between the start barrier and the last end a pacing core does not allocate.
+
+use onbeat::replayer::driver::DriverKind;
+use tests::{Scenario, drivers, mooncake};
+
+/// The cores' calls to the allocator between zero and the last end of a run.
+fn calls_of_a_run(driver: DriverKind) -> usize {
+    // Connections enough for every request, so that none is opened during the run.
+    let mut scenario = Scenario::new(&mooncake(300, 2, 900, 20));
+    scenario.config.driver = Some(driver);
+    scenario.config.warm_connections = Some(100);
+    let outcome = scenario.run();
+    let run = &outcome.run;
+    let zero = run.anchors.iter().find(|anchor| anchor.time.0 == 0).expect("the zero anchor");
+    let zero_ns = zero.monotonic_ns.expect("both clocks were read").cast_signed();
+    let last_ns = (0..300).filter_map(|i| run.requests.done(i)).max().expect("requests ended").0;
+    assert_eq!(outcome.ran.conducted.counters.opened, 0, "the warm-up foresaw every connection");
+    assert!(outcome.run.chunks.len() >= 300 * 20);
+    tests::alloc::calls_between(zero_ns, zero_ns + last_ns)
+}
+
+#[test]
+fn the_hot_loop_does_not_allocate() {
+    for driver in drivers() {
+        let calls = calls_of_a_run(driver);
+        assert!(tests::alloc::calls() > 0, "the cores do allocate before zero, and it was seen");
+        assert_eq!(calls, 0, "allocations on a pacing core during the run ({})", driver.name());
+    }
+}

@@ -1,0 +1,110 @@
+//! Servers that misbehave on purpose: a listener on loopback and a script for each connection.
+//!
+//! The mock is a good server; these are not. Each accepted connection is handed to a function with
+//! its number, on a thread of its own, and closes when the function returns. They end when dropped.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// A server whose every connection follows a script.
+pub struct Scripted {
+    /// Where it listens.
+    pub address: SocketAddr,
+    ended: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Scripted {
+    /// Starts a server; `script` gets each connection with its number, from zero.
+    ///
+    /// # Panics
+    /// When loopback cannot be listened on.
+    pub fn start(script: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
+        let address = listener.local_addr().expect("it is bound");
+        let ended = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&ended);
+        let script = Arc::new(script);
+        let acceptor = std::thread::Builder::new()
+            .name("scripted".to_owned())
+            .spawn(move || {
+                for (number, stream) in listener.incoming().enumerate() {
+                    if over.load(Ordering::Acquire) {
+                        return;
+                    }
+                    let script = Arc::clone(&script);
+                    let Ok(stream) = stream else { continue };
+                    std::thread::Builder::new()
+                        .name(format!("scripted-{number}"))
+                        .spawn(move || script(number, stream))
+                        .expect("a thread");
+                }
+            })
+            .expect("a thread");
+        Self { address, ended, acceptor: Some(acceptor) }
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        // One more connection wakes the acceptor.
+        let _ = TcpStream::connect(self.address);
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+    }
+}
+
+/// Reads one whole request; `None` when the client is gone first.
+#[must_use]
+pub fn request(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 16_384];
+    loop {
+        if let Some(head) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            let text = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
+            let length: usize = text
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length:"))
+                .and_then(|value| value.trim().parse().ok())
+                .unwrap_or(0);
+            if bytes.len() >= head + 4 + length {
+                return Some(bytes);
+            }
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return None,
+            Ok(read) => bytes.extend_from_slice(&buffer[..read]),
+        }
+    }
+}
+
+/// Writes all of `bytes`; a client that went away is no failure here.
+pub fn answer(stream: &mut TcpStream, bytes: &[u8]) {
+    let _ = stream.write_all(bytes);
+    let _ = stream.flush();
+}
+
+/// A complete streamed chat answer of two tokens, with usage, as one chunked body.
+#[must_use]
+pub fn good_stream() -> Vec<u8> {
+    let events = concat!(
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" one\"}}]}\n\n",
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" two\"},",
+        "\"finish_reason\":\"length\"}]}\n\n",
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2,",
+        "\"prompt_tokens_details\":{\"cached_tokens\":1}}}\n\n",
+        "data: [DONE]\n\n",
+    );
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n\
+         {:x}\r\n{events}\r\n0\r\n\r\n",
+        events.len()
+    )
+    .into_bytes()
+}
