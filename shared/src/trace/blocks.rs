@@ -4,6 +4,9 @@
 //! memory; the first wider id widens the arena once. A negative id is kept as its 64-bit pattern:
 //! ids are names, not quantities. This file does not know what a block's text is.
 
+/// Most ids a trace may have: 2 GiB of narrow ones, five times the largest public trace known.
+pub const BLOCK_IDS_MAX: usize = 1 << 29;
+
 /// The ids of all rows, one row after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockIds {

@@ -1,0 +1,138 @@
+//! A file's windows as physical lines, with their numbers, and the file's digest on the way.
+//!
+//! A line ends at LF; a CR before it, a UTF-8 mark at the start of the file and a missing last LF
+//! are forgiven, and lines of blanks are skipped but counted, so that an error names the line an
+//! editor shows. A line is copied here only when it crosses windows.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use memchr::{memchr, memchr_iter};
+use sha2::{Digest, Sha256};
+
+use crate::limits::TRACE_LINE_BYTES_MAX;
+use crate::trace::TraceError;
+use crate::trace::mmap::MappedFile;
+
+/// What is known of a file once all its lines were read.
+#[derive(Debug)]
+pub(crate) struct FileFacts {
+    /// SHA-256, 64 hexadecimal digits.
+    pub(crate) sha256: String,
+    /// Bytes.
+    pub(crate) bytes: u64,
+}
+
+/// Calls `each` with the number and the bytes of every line that is not blank.
+pub(crate) fn for_each_line(
+    path: &Path,
+    mut each: impl FnMut(u64, &[u8]) -> Result<(), TraceError>,
+) -> Result<FileFacts, TraceError> {
+    let mut file = MappedFile::open(path)?;
+    let mut digest = Sha256::new();
+    let mut number = 0_u64;
+    let mut carried: Vec<u8> = Vec::new();
+    let mut take = |number: u64, line: &[u8]| {
+        let line = trimmed(number, line);
+        if line.is_empty() { Ok(()) } else { each(number, line) }
+    };
+    while let Some(window) = file.next_window()? {
+        digest.update(&window);
+        let mut rest: &[u8] = &window;
+        if !carried.is_empty() {
+            let end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+            carried.extend_from_slice(&rest[..end]);
+            rest = &rest[end..];
+            if carried.len() > TRACE_LINE_BYTES_MAX {
+                return Err(too_long(path, number + 1));
+            }
+            if carried.last() == Some(&b'\n') {
+                number += 1;
+                take(number, &carried)?;
+                carried.clear();
+            }
+        }
+        let mut start = 0;
+        for end in memchr_iter(b'\n', rest) {
+            number += 1;
+            take(number, &rest[start..end])?;
+            start = end + 1;
+        }
+        carried.extend_from_slice(&rest[start..]);
+    }
+    if !carried.is_empty() {
+        take(number + 1, &carried)?;
+    }
+    let mut sha256 = String::with_capacity(64);
+    for byte in digest.finalize() {
+        write!(sha256, "{byte:02x}").expect("a String takes everything");
+    }
+    Ok(FileFacts { sha256, bytes: file.len() })
+}
+
+/// A line without its end, the blanks around it and the file's UTF-8 mark.
+fn trimmed(number: u64, line: &[u8]) -> &[u8] {
+    let mark = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf") } else { None };
+    mark.unwrap_or(line).trim_ascii()
+}
+
+fn too_long(path: &Path, line: u64) -> TraceError {
+    TraceError::file(
+        path,
+        format!(
+            "line {line} is longer than {TRACE_LINE_BYTES_MAX} bytes; right would be one JSON object a line"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::limits::TRACE_WINDOW_BYTES;
+
+    fn lines(bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.write_all(bytes).expect("written");
+        let mut found = Vec::new();
+        for_each_line(file.path(), |number, line| {
+            found.push((number, line.to_vec()));
+            Ok(())
+        })
+        .expect("reads");
+        found
+    }
+
+    #[test]
+    fn marks_carriage_returns_and_blank_lines_keep_physical_numbers() {
+        let found = lines(b"\xef\xbb\xbf\r\n{1}\r\n \t\r\n{2}");
+        assert_eq!(found, [(2, b"{1}".to_vec()), (4, b"{2}".to_vec())]);
+        assert_eq!(lines(b"\xef\xbb\xbf{1}\n"), [(1, b"{1}".to_vec())]);
+        assert!(lines(b"").is_empty());
+    }
+
+    #[test]
+    fn a_line_may_cross_windows() {
+        let long = vec![b'x'; TRACE_WINDOW_BYTES * 2 + 3];
+        let mut bytes = b"a\n".to_vec();
+        bytes.extend_from_slice(&long);
+        bytes.extend_from_slice(b"\nb\n");
+        let found = lines(&bytes);
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[1], (2, long));
+        assert_eq!(found[2], (3, b"b".to_vec()));
+    }
+
+    #[test]
+    fn the_digest_is_of_the_whole_file() {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.write_all(b"abc").expect("written");
+        let facts = for_each_line(file.path(), |_, _| Ok(())).expect("reads");
+        assert_eq!(
+            facts.sha256,
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(facts.bytes, 3);
+    }
+}

@@ -1,0 +1,211 @@
+//! The reader as its callers see it: small files in, traces or words out.
+
+use std::io::Write;
+
+use onbeat_shared::units::SessionIndex;
+use proptest::prelude::{any, prop, prop_assert_eq, proptest};
+
+use super::{Format, Trace, TraceOptions, load};
+
+fn load_with(bytes: &[u8], options: &TraceOptions) -> Result<Trace, String> {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(bytes).expect("written");
+    load(file.path(), options).map_err(|error| error.to_string())
+}
+
+fn loaded(text: &str) -> Trace {
+    load_with(text.as_bytes(), &TraceOptions::default()).expect("a good trace")
+}
+
+fn refused(text: &str) -> String {
+    load_with(text.as_bytes(), &TraceOptions::default()).expect_err("a bad trace")
+}
+
+fn times(trace: &Trace) -> Vec<i64> {
+    trace.records.iter().map(|record| record.at.0).collect()
+}
+
+const GOOD: &str = r#"{"timestamp": 0, "input_length": 100, "output_length": 5, "hash_ids": [1]}"#;
+
+#[test]
+fn seconds_and_milliseconds_become_the_same_nanoseconds() {
+    let bailian = loaded(
+        "{\"chat_id\":159,\"parent_chat_id\":-1,\"timestamp\":61.114,\"input_length\":21,\
+         \"output_length\":132,\"type\":\"text\",\"turn\":1,\"hash_ids\":[0,1]}\n\
+         {\"chat_id\":160,\"parent_chat_id\":159,\"timestamp\":62.5,\"input_length\":36,\
+         \"output_length\":80,\"turn\":2,\"hash_ids\":[0,1,2]}\n",
+    );
+    let mooncake = loaded(
+        "{\"timestamp\":61114,\"input_length\":521,\"output_length\":132,\"hash_ids\":[0,1]}\n\
+         {\"timestamp\":62500.000,\"input_length\":676,\"output_length\":80,\"hash_ids\":[0,2]}",
+    );
+    assert_eq!(times(&bailian), [61_114_000_000, 62_500_000_000]);
+    assert_eq!(times(&mooncake), times(&bailian));
+    assert_eq!((bailian.source.format, bailian.block_tokens), (Format::Bailian, 16));
+    assert_eq!((mooncake.source.format, mooncake.block_tokens), (Format::Mooncake, 512));
+    assert_eq!(bailian.sessions.len(), 1);
+    assert_eq!(bailian.session_name(SessionIndex(0)), "159");
+    assert_eq!(mooncake.session_name(SessionIndex(1)), "session_000001");
+    assert_eq!(bailian.source.rows, 2);
+    assert_eq!(bailian.blocks_of(&bailian.records[1]).iter().collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+#[test]
+fn a_named_format_is_never_guessed_from_content() {
+    let row = "{\"chat_id\":1,\"timestamp\":61114,\"input_length\":1,\"output_length\":1}";
+    let options = TraceOptions { format: Some(Format::Mooncake), ..TraceOptions::default() };
+    let trace = load_with(row.as_bytes(), &options).expect("readable as Mooncake too");
+    assert_eq!(times(&trace), [61_114_000_000]);
+}
+
+#[test]
+fn line_ends_marks_and_blank_lines_do_not_matter() {
+    let plain = loaded(&format!("{GOOD}\n{GOOD}\n"));
+    let odd = loaded(&format!("\u{feff}\r\n{GOOD}\r\n \r\n{GOOD}"));
+    assert_eq!(odd.records.iter().map(|record| record.row).collect::<Vec<_>>(), [2, 4]);
+    assert_eq!(times(&odd), times(&plain));
+    assert_eq!(odd.blocks, plain.blocks);
+}
+
+#[test]
+fn broken_files_name_their_line() {
+    for (text, words) in [
+        (format!("{GOOD}\n\n{{\"timestamp\": 10, \"inp"), "line 3: found an unexpected end"),
+        (format!("{GOOD},\n"), "line 1: found a comma after the object"),
+        (format!("[{GOOD},\n{GOOD}]\n"), "line 1: found an array"),
+        (format!("{GOOD}\n7\n"), "line 2: found 7"),
+        (String::new(), "has no rows"),
+        ("\n \n".to_owned(), "has no rows"),
+    ] {
+        let found = refused(&text);
+        assert!(found.contains(words), "{text:?}: {found}");
+    }
+}
+
+#[test]
+fn wrong_values_name_field_found_and_right() {
+    let row = |timestamp: &str, input: &str, output: &str, ids: &str| {
+        format!(
+            "{{\"timestamp\":{timestamp},\"input_length\":{input},\"output_length\":{output},\
+             \"hash_ids\":{ids}}}"
+        )
+    };
+    for (text, words) in [
+        (row("NaN", "1", "1", "[1]"), "line 1: field \"timestamp\": found NaN"),
+        (row("1e999", "1", "1", "[1]"), "field \"timestamp\": found 1e999"),
+        (row("1e30", "1", "1", "[1]"), "field \"timestamp\": found 1e30; right would be a number"),
+        (row("9223372036855", "1", "1", "[1]"), "within 292 years"),
+        (row("null", "1", "1", "[1]"), "field \"timestamp\": found null"),
+        (row("[0]", "1", "1", "[1]"), "field \"timestamp\": found [0]"),
+        (row("\"soon\"", "1", "1", "[1]"), "found \"soon\""),
+        (row("0", "-1", "1", "[]"), "field \"input_length\": found -1"),
+        (row("0", "1.5", "1", "[]"), "field \"input_length\": found 1.5"),
+        (row("0", "4294967295", "1", "[]"), "tokens from 0 to 4294967294"),
+        (row("0", "99999999999999999999", "1", "[]"), "field \"input_length\": found 9999"),
+        (row("0", "1", "\"9\"", "[]"), "field \"output_length\": found \"9\""),
+        (row("0", "1", "1", "[1.5]"), "field \"hash_ids\": found [1.5]"),
+        (row("0", "20", "5", "[0,1]"), "found 2 ids of 512 tokens each, but input_length is 20"),
+        (row("0", "0", "5", "[0]"), "input_length is 0"),
+        ("{\"timestamp\":0,\"output_length\":1,\"input_length\":null}".into(), "\"input_length\""),
+        ("{\"timestamp\":0,\"text_input\":\"x\"}".into(), "field \"text_input\": found a member"),
+        (
+            "{\"chat_id\":\"a\",\"timestamp\":0,\"input_length\":1,\"output_length\":1}".into(),
+            "field \"chat_id\": found \"a\"",
+        ),
+        (
+            "{\"chat_id\":1,\"timestamp\":0,\"input_length\":1}".into(),
+            "\"output_length\": found noth",
+        ),
+    ] {
+        let found = refused(&text);
+        assert!(found.contains(words), "{text}: {found}");
+    }
+}
+
+#[test]
+fn odd_but_usable_rows_are_counted() {
+    let trace = loaded(
+        "{\"timestamp\":0,\"timestamp\":9000,\"input_length\":0,\"output_length\":0}\n\
+         {\"timestamp\":1,\"input_length\":512.0,\"output_length\":0,\"hash_ids\":[1]}\n\
+         {\"timestamp\":-2,\"input_length\":5}\n",
+    );
+    assert_eq!(times(&trace), [9_000_000_000, 1_000_000, -2_000_000]);
+    assert_eq!(trace.origin().map(|origin| origin.0), Some(-2_000_000));
+    let outputs: Vec<_> = trace.records.iter().map(|record| record.output_tokens).collect();
+    assert_eq!(outputs, [Some(1), Some(1), None]);
+    let words: Vec<String> = trace.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(words.len(), 3, "{words:?}");
+    assert!(words.iter().any(|words| words.starts_with("line 1: the key \"timestamp\"")));
+    assert!(words.iter().any(|words| words.contains("output_length is 0") && words.contains("2 ")));
+}
+
+#[test]
+fn lenient_reading_cuts_ids_that_do_not_fit() {
+    let text = "{\"timestamp\":0,\"input_length\":20,\"output_length\":5,\"hash_ids\":[0,1]}";
+    let options = TraceOptions { lenient: true, ..TraceOptions::default() };
+    let trace = load_with(text.as_bytes(), &options).expect("lenient");
+    assert_eq!(trace.blocks.len(), 1);
+    assert!(trace.warnings[0].words.contains("cut off"));
+}
+
+#[test]
+fn a_block_size_that_is_not_the_files_is_noticed() {
+    let rows: String = (0..5)
+        .map(|row| {
+            format!(
+                "{{\"timestamp\":{row},\"input_length\":1948,\"output_length\":5,\"hash_ids\":\
+                 [1{row},2{row},3{row},4{row}]}}\n"
+            )
+        })
+        .collect();
+    let options = TraceOptions { block_tokens: Some(64), ..TraceOptions::default() };
+    let trace = load_with(rows.as_bytes(), &options).expect("usable");
+    let words = &trace.warnings[0].words;
+    assert!(words.starts_with("ids cover 7x fewer tokens than input_length in 100% of rows"));
+    assert!(words.contains("--isl-block-size 512"), "{words}");
+    assert!(loaded(&rows).warnings.is_empty());
+}
+
+#[test]
+fn a_unit_that_is_not_the_formats_is_noticed() {
+    let rows = |start: u64| -> String {
+        let row = |at| format!("{{\"timestamp\":{at},\"input_length\":1,\"output_length\":1}}\n");
+        (start..start + 61).map(row).collect()
+    };
+    let unix = loaded(&rows(1_700_000_000));
+    assert!(unix.warnings[0].words.contains("span 0.060 s for 61 rows; looks like Unix seconds"));
+    let relative = loaded(&rows(0));
+    assert!(relative.warnings[0].words.contains("looks like seconds"));
+}
+
+#[test]
+fn times_written_as_texts_are_read_when_all_are() {
+    let row = |at| format!("{{\"timestamp\":{at},\"input_length\":1,\"output_length\":1}}\n");
+    let trace = loaded(&(row("\"1.5\"") + &row("\"2\"")));
+    assert_eq!(times(&trace), [1_500_000, 2_000_000]);
+    let words = refused(&(row("\"1.5\"") + &row("2")));
+    assert!(words.contains("line 2: field \"timestamp\": found 2; right would be a text"));
+}
+
+proptest! {
+    #[test]
+    fn every_written_time_comes_back_to_the_nanosecond(
+        nanos in prop::collection::vec(any::<i64>(), 1..20),
+    ) {
+        let line = |nanos: &i64| {
+            let (sign, size) = (if *nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
+            let (whole, part) = (size / 1_000_000, size % 1_000_000);
+            format!("{{\"input_length\":1,\"timestamp\":{sign}{whole}.{part:06}}}\n")
+        };
+        let text: String = nanos.iter().map(line).collect();
+        prop_assert_eq!(times(&loaded(&text)), nanos);
+    }
+
+    #[test]
+    fn no_file_makes_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _trace = load_with(&bytes, &TraceOptions::default());
+        let mut row = b"{\"chat_id\":1,\"timestamp\":".to_vec();
+        row.extend_from_slice(&bytes);
+        let _trace = load_with(&row, &TraceOptions::default());
+    }
+}
