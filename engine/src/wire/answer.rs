@@ -107,11 +107,9 @@ impl AnswerReader {
         assert!(self.phase != Phase::Ended, "bytes are pushed only while an answer is expected");
         let mut rest = bytes;
         let how = self.advance(&mut rest, sink);
-        if matches!(how, Some(How::Fault(_))) {
-            rest = &[];
-        }
         self.bytes += (bytes.len() - rest.len()) as u64;
-        how.map(|how| self.end(how, !rest.is_empty(), sink))
+        // Behind a fault nothing can be told apart, so nothing is called stray.
+        how.map(|how| self.end(how, how == How::Complete && !rest.is_empty(), sink))
     }
 
     /// The peer closed the connection, or reset it.
@@ -317,7 +315,7 @@ impl AnswerReader {
     }
 
     /// Names the protocol that answered instead of HTTP/1, by the bytes that are here.
-    fn not_http(&mut self, rest: &[u8]) -> Class {
+    fn not_http(&mut self, rest: &mut &[u8]) -> Class {
         const SHOWN: usize = 16;
         let room = SHOWN.saturating_sub(self.buffer.len()).min(rest.len());
         self.buffer.extend_from_slice(&rest[..room]);
@@ -331,6 +329,7 @@ impl AnswerReader {
         };
         self.facts.words.say(format_args!("{name}; its first bytes:"));
         self.facts.words.hex(start);
+        *rest = &[];
         Class::NotHttp
     }
 }

@@ -23,6 +23,13 @@ mod sse;
 mod usage;
 mod words;
 
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod transcript;
+
 pub use answer::AnswerReader;
 
 use onbeat_shared::log::outcome::{Class, FinishReason};

@@ -1,0 +1,394 @@
+//! What must hold for every answer: the split of its bytes does not matter, independent decoders
+//! agree, and no bytes make the reader panic.
+//!
+//! Answers are generated from the grammar of real ones and then damaged, because bytes that are
+//! random from the start rarely get past a head.
+
+use onbeat_shared::log::outcome::Class;
+use proptest::collection::vec;
+use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof};
+use proptest::proptest;
+use proptest::sample::{Index, select};
+
+use super::AnswerReader;
+use super::chunked::{ChunkDecoder, Piece};
+use super::json::Cursor;
+use super::sse::{Event, EventSplitter, Name};
+use super::transcript::{Behind, read};
+
+/// JSON of every kind an event may hold, and some that it must not.
+fn document() -> impl Strategy<Value = String> {
+    let content = select(vec![
+        "null",
+        "\"\"",
+        "\"Hel\"",
+        "\"a\\n\\u00e9\\ud83d\\ude00\"",
+        "[{\"text\":\"x\"}]",
+        "\"lo\"",
+    ]);
+    let finish = select(vec!["null", "\"stop\"", "\"length\"", "\"\"", "\"tool_calls\"", "7"]);
+    let usage = select(vec![
+        "null",
+        "{}",
+        "{\"prompt_tokens\":9,\"completion_tokens\":2}",
+        "{\"completion_tokens\":3}",
+        "{\"completion_tokens\":4,\"prompt_tokens_details\":{\"cached_tokens\":0}}",
+    ]);
+    let choice = (0..3_u32, content, finish).prop_map(|(index, content, finish)| {
+        format!(r#"{{"index":{index},"delta":{{"content":{content}}},"finish_reason":{finish}}}"#)
+    });
+    let event = (vec(choice, 0..3), usage, any::<bool>()).prop_map(|(choices, usage, late)| {
+        let choices = choices.join(",");
+        if late {
+            format!(r#"{{"usage":{usage},"choices":[{choices}]}}"#)
+        } else {
+            format!(r#"{{"choices":[{choices}] , "usage" : {usage}}}"#)
+        }
+    });
+    prop_oneof![
+        8 => event,
+        1 => select(vec![
+            "[DONE]", " [DONE] ", "", "{", "[]", "7", "{\"error\":{\"message\":\"no\"}}",
+            "{\"object\":\"error\"}", "{\"choices\":[{\"text\":\"x\"}]}",
+            "{\"choices\":[{\"delta\":{\"reasoning\":\"hm\",\"tool_calls\":[{\"function\":{}}]}}]}",
+        ]).prop_map(str::to_owned),
+    ]
+}
+
+/// A body of events, comments and other fields, with line ends of every kind.
+fn event_stream() -> impl Strategy<Value = Vec<u8>> {
+    let end = select(vec!["\n", "\r\n", "\r"]);
+    let before = select(vec![
+        "",
+        "",
+        "",
+        ": ping|",
+        "event: error|",
+        "event: message|id: 7|",
+        "event: x|",
+        "zz|",
+        "data:|",
+        "||",
+    ]);
+    let colon = select(vec![": ", ":", ":  "]);
+    let event = (before, colon, document())
+        .prop_map(|(before, colon, document)| format!("{before}data{colon}{document}||"));
+    let mark = select(vec!["", "", "\u{feff}", "\n"]);
+    (mark, vec(event, 0..6), end, any::<bool>()).prop_map(|(mark, events, end, unfinished)| {
+        let mut body = mark.to_owned() + &events.concat().replace('|', end);
+        if unfinished {
+            body.truncate(body.trim_end().len());
+        }
+        body.into_bytes()
+    })
+}
+
+/// `body` cut into chunks after the given numbers of bytes, the rest in one more.
+fn chunked(body: &[u8], sizes: &[usize]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = body;
+    for (index, &size) in sizes.iter().chain([&body.len()]).enumerate() {
+        let (chunk, behind) = rest.split_at(size.min(rest.len()));
+        rest = behind;
+        if !chunk.is_empty() {
+            let extension = ["", ";a=b", " ;c", ""][index % 4];
+            out.extend_from_slice(format!("{:0>2X}{extension}\r\n", chunk.len()).as_bytes());
+            out.extend_from_slice(chunk);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+    out
+}
+
+/// A whole answer, well formed or not far from it.
+fn answer() -> impl Strategy<Value = Vec<u8>> {
+    let interim = select(vec!["", "", "HTTP/1.1 100 Continue\r\n\r\n", "\r\n"]);
+    let status = select(vec!["1.1 200 OK", "1.1 200", "1.0 200 OK", "1.1 429 X", "1.1 204 X"]);
+    let kind = select(vec![
+        "Content-Type: text/event-stream\r\n",
+        "content-type: application/json\r\n",
+        "",
+        "Content-Type: text/html\r\nX-Fold: a\r\n b\r\n",
+        "Connection: close\r\n",
+    ]);
+    let body = prop_oneof![
+        5 => event_stream(),
+        1 => document().prop_map(String::into_bytes),
+        1 => select(vec!["", "<html>", "busy", " \n"]).prop_map(|text| text.as_bytes().to_vec()),
+    ];
+    let framing = (0..4_u8, vec(1..40_usize, 0..8));
+    let last = select(vec!["0\r\n\r\n", "000;x\r\nDigest: y\r\n\r\n", "0\r\n\r\n!!", "0\r\n", ""]);
+    (interim, status, kind, body, framing, last).prop_map(
+        |(interim, status, kind, body, (framing, sizes), last)| {
+            let mut out = format!("{interim}HTTP/{status}\r\n{kind}").into_bytes();
+            match framing {
+                0 => {
+                    out.extend_from_slice(
+                        format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes(),
+                    );
+                    out.extend_from_slice(&body);
+                }
+                1 => {
+                    out.extend_from_slice(b"\r\n");
+                    out.extend_from_slice(&body);
+                }
+                _ => {
+                    out.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
+                    out.extend_from_slice(&chunked(&body, &sizes));
+                    out.extend_from_slice(last.as_bytes());
+                }
+            }
+            out
+        },
+    )
+}
+
+#[derive(Clone, Debug)]
+enum Damage {
+    Replace(Index, u8),
+    Insert(Index, u8),
+    Remove(Index),
+    Cut(Index),
+    Repeat(Index, Index),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let byte = prop_oneof![select(b"\r\n\0 :;,{}[]\"\\0aF".to_vec()), any::<u8>(),];
+    let at = any::<Index>;
+    prop_oneof![
+        (at(), byte.clone()).prop_map(|(at, byte)| Damage::Replace(at, byte)),
+        (at(), byte).prop_map(|(at, byte)| Damage::Insert(at, byte)),
+        at().prop_map(Damage::Remove),
+        at().prop_map(Damage::Cut),
+        (at(), at()).prop_map(|(from, to)| Damage::Repeat(from, to)),
+    ]
+}
+
+fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
+    for damage in damages {
+        if bytes.is_empty() {
+            break;
+        }
+        match damage {
+            Damage::Replace(at, byte) => {
+                let at = at.index(bytes.len());
+                bytes[at] = *byte;
+            }
+            Damage::Insert(at, byte) => bytes.insert(at.index(bytes.len()), *byte),
+            Damage::Remove(at) => drop(bytes.remove(at.index(bytes.len()))),
+            Damage::Cut(at) => bytes.truncate(at.index(bytes.len())),
+            Damage::Repeat(from, to) => {
+                let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
+                let again = bytes[from.min(to)..from.max(to)].to_vec();
+                bytes.extend_from_slice(&again);
+            }
+        }
+    }
+    bytes
+}
+
+/// `bytes` cut at the given places.
+fn parts<'a>(bytes: &'a [u8], cuts: &[Index]) -> Vec<&'a [u8]> {
+    let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+    places.extend([0, bytes.len()]);
+    places.sort_unstable();
+    places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_split_does_not_matter(
+        (answer, damages) in (answer(), vec(damage(), 0..4)),
+        cuts in vec(any::<Index>(), 0..12),
+        reset in any::<bool>(),
+    ) {
+        let bytes = damaged(answer, &damages);
+        let behind = if reset { Behind::Reset } else { Behind::Close };
+        let mut reader = AnswerReader::new();
+        let whole = read(&mut reader, [bytes.as_slice()], behind).comparable();
+        let cut = read(&mut reader, parts(&bytes, &cuts), behind).comparable();
+        prop_assert_eq!(&cut, &whole);
+        let single = read(&mut reader, bytes.chunks(1), behind).comparable();
+        prop_assert_eq!(&single, &whole);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in vec(any::<u8>(), 0..300), http in any::<bool>()) {
+        let start: &[u8] = if http { b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" } else { b"" };
+        let bytes = [start, &bytes].concat();
+        read(&mut AnswerReader::new(), bytes.chunks(7), Behind::Close);
+    }
+
+    #[test]
+    fn chunks_are_decoded_as_by_the_reference(
+        body in vec(any::<u8>(), 0..60),
+        sizes in vec(1..30_usize, 0..6),
+        last in select(vec!["0\r\n\r\n", "00;x=y\r\nA: b\r\n\r\nrest", "0\r\n", "0 \r\nA\r\n\r\n", ""]),
+        damages in vec(damage(), 0..3),
+        step in 1..80_usize,
+    ) {
+        let bytes = damaged([chunked(&body, &sizes), last.into()].concat(), &damages);
+        match (decode(&bytes, step), reference_chunks(&bytes)) {
+            // The reference looks at whole lines, so it sees a bad one later.
+            (None, Some((_, false))) => {}
+            (ours, reference) => prop_assert_eq!(ours, reference),
+        }
+    }
+
+    #[test]
+    fn events_are_split_as_by_the_reference(
+        stream in event_stream(),
+        damages in vec(damage(), 0..4),
+        cuts in vec(any::<Index>(), 0..12),
+    ) {
+        let bytes = damaged(stream, &damages);
+        let mut splitter = EventSplitter::new();
+        let mut buffer = Vec::new();
+        let mut found = Vec::new();
+        let mut emit = |event: Event<'_>| found.push((event.name, event.data.to_vec()));
+        for part in parts(&bytes, &cuts) {
+            splitter.feed(part, &mut buffer, &mut emit).expect("far below the cap");
+        }
+        splitter.finish(&mut buffer, &mut emit);
+        prop_assert_eq!(found, reference_events(&bytes));
+    }
+
+    #[test]
+    fn json_is_accepted_as_by_another_parser(
+        document in document(),
+        damages in vec(damage(), 0..3),
+    ) {
+        let bytes = damaged(document.into_bytes(), &damages);
+        let mut cursor = Cursor::new(&bytes);
+        let accepted = cursor.skip().and_then(|()| cursor.end()).is_ok();
+        let other = serde_json::from_slice::<serde_json::Value>(&bytes).is_ok();
+        // We do not judge text; every other difference is one of grammar.
+        let lenient = str::from_utf8(&bytes).is_err()
+            || bytes.iter().any(|&byte| byte < b' ')
+            || bytes.windows(2).any(|pair| pair == b"\\u");
+        prop_assert!(accepted == other || lenient && accepted, "{accepted} {other}");
+    }
+}
+
+/// All data if the body is complete or could go on; `None` if it is malformed.
+fn decode(bytes: &[u8], step: usize) -> Option<(Vec<u8>, bool)> {
+    let mut decoder = ChunkDecoder::new();
+    let mut data = Vec::new();
+    for mut part in bytes.chunks(step) {
+        loop {
+            match decoder.next(&mut part).ok()? {
+                Piece::Data(piece) => data.extend_from_slice(piece),
+                Piece::More => break,
+                Piece::End => return Some((data, true)),
+            }
+        }
+    }
+    Some((data, false))
+}
+
+/// The same by the plainest means: whole lines of a whole input.
+fn reference_chunks(mut bytes: &[u8]) -> Option<(Vec<u8>, bool)> {
+    let mut data = Vec::new();
+    loop {
+        let Some(line) = take_line(&mut bytes)? else { return Some((data, false)) };
+        let size = line.split(|&byte| byte == b';').next()?.trim_ascii_end();
+        if !size.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        let size = usize::from_str_radix(str::from_utf8(size).ok()?, 16).ok()?;
+        if size == 0 {
+            break;
+        }
+        let chunk = &bytes[..size.min(bytes.len())];
+        data.extend_from_slice(chunk);
+        bytes = &bytes[chunk.len()..];
+        if !b"\r\n".starts_with(&bytes[..bytes.len().min(2)]) {
+            return None;
+        }
+        bytes = &bytes[bytes.len().min(2)..];
+    }
+    loop {
+        match take_line(&mut bytes)? {
+            None => return Some((data, false)),
+            Some([]) => return Some((data, true)),
+            Some(_) => {}
+        }
+    }
+}
+
+/// A line up to CR LF: `Some(None)` if it only begins, `None` if it cannot be one.
+#[expect(clippy::option_option, reason = "two ways to have no line")]
+fn take_line<'a>(bytes: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let Some(end) = bytes.iter().position(|byte| b"\r\n".contains(byte)) else {
+        return Some(None);
+    };
+    let (line, rest) = bytes.split_at(end);
+    let line_end = &rest[..rest.len().min(2)];
+    *bytes = &rest[line_end.len()..];
+    match line_end {
+        b"\r\n" => Some(Some(line)),
+        b"\r" => Some(None),
+        _ => None,
+    }
+}
+
+/// All events by the plainest means: one kind of line end, then line by line.
+fn reference_events(stream: &[u8]) -> Vec<(Name, Vec<u8>)> {
+    let mut text: Vec<u8> = Vec::new();
+    for (at, &byte) in stream.iter().enumerate() {
+        match byte {
+            b'\r' => text.push(b'\n'),
+            b'\n' if at > 0 && stream[at - 1] == b'\r' => {}
+            _ => text.push(byte),
+        }
+    }
+    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text);
+    let mut found = Vec::new();
+    let (mut name, mut data) = (Name::Message, None::<Vec<u8>>);
+    // The end of the stream stands for a missing line end and a missing empty line.
+    for line in text.split(|&byte| byte == b'\n').chain([&b""[..]]) {
+        let colon = line.iter().position(|&byte| byte == b':');
+        let (field, value) = colon.map_or((line, &b""[..]), |at| (&line[..at], &line[at + 1..]));
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match field {
+            _ if line.is_empty() => {
+                found.extend(data.take().map(|data| (name, data)));
+                name = Name::Message;
+            }
+            b"data" => match &mut data {
+                Some(data) => data.extend_from_slice(&[b"\n", value].concat()),
+                None => data = Some(value.to_vec()),
+            },
+            b"event" => {
+                name = match value {
+                    b"" | b"message" => Name::Message,
+                    b"error" => Name::Error,
+                    _ => Name::Other,
+                };
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn every_split_of_a_small_answer_says_the_same() {
+    let body = "data: {\"choices\":[{\"text\":\"a\"}]}\r\n\r\nevent: error\ndata: x\n\n";
+    let answer = format!(
+        "HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    let bytes = answer.as_bytes();
+    let mut reader = AnswerReader::new();
+    let whole = read(&mut reader, [bytes], Behind::Close);
+    assert_eq!((whole.class(), whole.chunks.len()), (Class::ErrorEvent, 1));
+    for first in 0..=bytes.len() {
+        for second in first..=bytes.len() {
+            let parts = [&bytes[..first], &bytes[first..second], &bytes[second..]];
+            assert_eq!(read(&mut reader, parts, Behind::Close), whole, "{first} {second}");
+        }
+    }
+}
