@@ -1,0 +1,134 @@
+//! The command line: what to open, and whether to save a picture and leave.
+
+use std::{path::PathBuf, str::FromStr};
+
+use clap::{Parser, ValueEnum};
+
+use crate::panels;
+
+/// Shows what happened in an Onbeat run.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "onbeat-viewer", version, about)]
+pub struct Arguments {
+    /// Run logs to open.
+    #[arg(value_name = "RUN.beat")]
+    pub runs: Vec<PathBuf>,
+    /// Panel to show first.
+    #[arg(long, value_name = "NAME", value_parser = panel)]
+    pub panel: Option<usize>,
+    /// Colours.
+    #[arg(long, value_enum, default_value_t = ThemeChoice::System)]
+    pub theme: ThemeChoice,
+    /// Size of the window in points.
+    #[arg(long, value_name = "WxH", default_value = "1280x800")]
+    pub size: Size,
+    /// Range of time the numbers speak of, in seconds of the run.
+    #[arg(long, value_name = "A..B", value_parser = range, allow_hyphen_values = true)]
+    pub range: Option<(f64, f64)>,
+    /// Save a picture of the window once it is complete, and leave.
+    #[arg(long, value_name = "OUT.png")]
+    pub screenshot: Option<PathBuf>,
+}
+
+/// Which colours to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ThemeChoice {
+    /// As the system says.
+    System,
+    /// Dark on light.
+    Light,
+    /// Light on dark.
+    Dark,
+}
+
+/// A window's size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Points across.
+    pub width: u16,
+    /// Points down.
+    pub height: u16,
+}
+
+/// The smallest window in which every panel can be used.
+const SMALLEST: Size = Size { width: 480, height: 360 };
+/// The largest that graphics hardware is sure to draw.
+const LARGEST: Size = Size { width: 8_192, height: 8_192 };
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "{text:?} is no size; write width x height in points, from {}x{} to {}x{}, for \
+                 example 1280x800",
+                SMALLEST.width, SMALLEST.height, LARGEST.width, LARGEST.height
+            )
+        };
+        let (width, height) = text.split_once(['x', 'X', '×']).ok_or_else(wrong)?;
+        let number = |text: &str| text.trim().parse::<u16>().ok();
+        let (width, height) = number(width).zip(number(height)).ok_or_else(wrong)?;
+        let fits = (SMALLEST.width..=LARGEST.width).contains(&width)
+            && (SMALLEST.height..=LARGEST.height).contains(&height);
+        fits.then_some(Self { width, height }).ok_or_else(wrong)
+    }
+}
+
+fn panel(name: &str) -> Result<usize, String> {
+    panels::named(name).ok_or_else(|| {
+        let names: Vec<_> = panels::PANELS.iter().map(|panel| panel.name).collect();
+        format!("there is no panel {name:?}; there are: {}", names.join(", "))
+    })
+}
+
+/// Two instants in seconds, written `12..20.5`; either may be left out, and an `s` may follow.
+///
+/// # Errors
+/// What would be right.
+pub fn range(text: &str) -> Result<(f64, f64), String> {
+    let wrong =
+        || format!("{text:?} is no range; write two instants in seconds, for example 12.5..20");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let instant = |text: &str, otherwise: f64| {
+        let text = text.trim().trim_end_matches('s').trim_end().replace('−', "-");
+        if text.is_empty() { Some(otherwise) } else { text.parse::<f64>().ok() }
+    };
+    let from = instant(from, f64::NEG_INFINITY).ok_or_else(wrong)?;
+    let to = instant(to.trim_start_matches('.'), f64::INFINITY).ok_or_else(wrong)?;
+    (from < to).then_some((from, to)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_declaration_is_sound() {
+        use clap::CommandFactory as _;
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_and_panels_are_read_or_refused_with_an_example() {
+        assert_eq!("1280x800".parse(), Ok(Size { width: 1280, height: 800 }));
+        for wrong in ["", "1280", "axb", "10x10", "99999x800"] {
+            let error = wrong.parse::<Size>().expect_err("no size");
+            assert!(error.contains("for example 1280x800"), "{error}");
+        }
+        assert_eq!(panel("overview"), Ok(0));
+        assert!(panel("nonsense").expect_err("no panel").contains("Overview"));
+    }
+
+    #[test]
+    fn ranges_may_be_open() {
+        assert_eq!(range("12.5..20"), Ok((12.5, 20.0)));
+        assert_eq!(range(" 12.5 s .. 20 s "), Ok((12.5, 20.0)));
+        assert_eq!(range("5.."), Ok((5.0, f64::INFINITY)));
+        assert_eq!(range("..5"), Ok((f64::NEG_INFINITY, 5.0)));
+        assert_eq!(range("-1..1"), Ok((-1.0, 1.0)));
+        for wrong in ["", "5", "7..3", "a..b", "3..3", "NaN..4"] {
+            assert!(range(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Throughput over time: output tokens at their chunk's time, input tokens at the first token,
+//! requests at their end.
+//!
+//! These are what passed over the wire in each step, of all requests, whatever became of them; the
+//! headline rates in the report count successful requests only.
+
+use std::sync::Arc;
+
+use onbeat_shared::{metrics::tokens, units::NANOS_PER_SECOND};
+
+use super::picture::{
+    Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase,
+};
+use super::rates::places_in;
+use super::{STEPS, from_zero, with_margin};
+use crate::opened::OpenedRun;
+use crate::quantity;
+use crate::state::{Flow, TimeRange};
+use crate::theme::data_colour;
+
+/// Amounts per step, and what they are called.
+struct Counted {
+    name: &'static str,
+    colour: usize,
+    amounts: Vec<f64>,
+}
+
+/// The plot for a view.
+#[must_use]
+pub fn picture(opened: &OpenedRun, view: TimeRange, flow: Flow) -> Picture {
+    let steps = Steps::of_width(with_margin(opened, view), Steps::covering(view, STEPS).width);
+    let (unit, counted) = match flow {
+        Flow::OutputTokens => ("tokens/s", vec![output_tokens(opened, steps)]),
+        Flow::InputTokens => ("tokens/s", vec![input_tokens(opened, steps)]),
+        Flow::Requests => ("requests/s", requests(opened, steps)),
+    };
+    let total: f64 = counted.iter().flat_map(|counted| &counted.amounts).sum();
+    let rates: Vec<Vec<Option<f64>>> =
+        counted.iter().map(|counted| per_second(opened, steps, &counted.amounts)).collect();
+    let largest = places_in(view, steps)
+        .flat_map(|place| rates.iter().filter_map(move |rate| rate[place]))
+        .fold(0.0, f64::max);
+    let lines = counted.iter().zip(&rates).map(|(counted, rates)| Line {
+        name: counted.name,
+        colour: counted.colour,
+        dashed: false,
+        filled: true,
+        segments: staircase(steps, rates),
+        readout: Readout::Bins {
+            start: steps.start,
+            width: steps.width,
+            values: Arc::from(rates.as_slice()),
+        },
+    });
+    Picture {
+        lines: lines.collect(),
+        axis: HeightAxis::Number { unit },
+        bounds: from_zero(largest),
+        table: rows(view, steps, &counted, &rates, unit),
+        note: format!("in steps of {}", quantity::duration(steps.width as f64)),
+        summary: summary(view, &counted, largest, unit),
+        empty: (total == 0.0).then(|| "No data in this stretch of time".to_owned()),
+        ..Picture::default()
+    }
+}
+
+fn output_tokens(opened: &OpenedRun, steps: Steps) -> Counted {
+    let mut amounts = vec![0.0; steps.count];
+    let range = steps.range();
+    for &i in opened.by_sent() {
+        let i = i as usize;
+        let requests = &opened.run.requests;
+        // Most requests lie wholly outside a zoomed view: their events need not be looked at.
+        let first = requests.first_token(i).is_some_and(|time| time < range.end);
+        let last = requests.last_token(i).is_some_and(|time| time >= range.start);
+        if !(first && last) {
+            continue;
+        }
+        let Some(tokens) = tokens::per_chunk_token(&opened.run, i) else { continue };
+        for chunk in opened.run.chunks.row(i).iter() {
+            if let Some(place) = steps.place(chunk.time) {
+                amounts[place] += f64::from(chunk.tokens) * tokens;
+            }
+        }
+    }
+    Counted { name: "output tokens", colour: data_colour::BLUE, amounts }
+}
+
+fn input_tokens(opened: &OpenedRun, steps: Steps) -> Counted {
+    let mut amounts = vec![0.0; steps.count];
+    for &i in opened.by_sent() {
+        let i = i as usize;
+        let first = opened.run.requests.first_token(i);
+        if let Some(place) = first.and_then(|time| steps.place(time)) {
+            amounts[place] += tokens::prompt(&opened.run, i).map_or(0.0, |tokens| tokens as f64);
+        }
+    }
+    Counted { name: "input tokens", colour: data_colour::GREEN, amounts }
+}
+
+/// Successful requests and, if there are any in the run, failed ones.
+fn requests(opened: &OpenedRun, steps: Steps) -> Vec<Counted> {
+    let requests = &opened.run.requests;
+    let mut ok = vec![0.0; steps.count];
+    let mut failed = vec![0.0; steps.count];
+    let mut any_failed = false;
+    for &i in opened.by_sent() {
+        let i = i as usize;
+        let good = requests.is_ok(i);
+        any_failed |= !good && requests.outcome(i).is_some();
+        if let Some(place) = requests.done(i).and_then(|time| steps.place(time)) {
+            let amounts = if good { &mut ok } else { &mut failed };
+            amounts[place] += 1.0;
+        }
+    }
+    let mut counted =
+        vec![Counted { name: "completed", colour: data_colour::BLUE, amounts: ok }];
+    if any_failed {
+        let colour = data_colour::VERMILLION;
+        counted.push(Counted { name: "failed", colour, amounts: failed });
+    }
+    counted
+}
+
+fn per_second(opened: &OpenedRun, steps: Steps, amounts: &[f64]) -> Vec<Option<f64>> {
+    let whole = opened.whole();
+    let seconds = steps.width as f64 / NANOS_PER_SECOND as f64;
+    let inside =
+        |place| steps.start_of(place) < whole.end && steps.start_of(place + 1) > whole.start;
+    (0..).zip(amounts).map(|(place, &n)| inside(place).then(|| n / seconds)).collect()
+}
+
+fn rows(
+    view: TimeRange,
+    steps: Steps,
+    counted: &[Counted],
+    rates: &[Vec<Option<f64>>],
+    unit: &str,
+) -> Rows {
+    let mut columns = vec![Heading::new("from", Cell::Instant(steps.width as f64))];
+    for counted in counted {
+        columns.push(Heading::new(format!("{} ({unit})", counted.name), Cell::Number));
+    }
+    let mut rows = Rows::new(columns);
+    for place in places_in(view, steps) {
+        let mut row = vec![Some(steps.start_of(place).0 as f64)];
+        row.extend(rates.iter().map(|rate| rate[place]));
+        rows.push(&row);
+    }
+    rows
+}
+
+fn summary(view: TimeRange, counted: &[Counted], largest: f64, unit: &str) -> String {
+    let span = view.span() as f64;
+    let names: Vec<_> = counted.iter().map(|counted| counted.name).collect();
+    format!(
+        "From {} to {}: {} per second, at most {} {unit}.",
+        quantity::instant(view.start.0 as f64, span),
+        quantity::instant(view.end.0 as f64, span),
+        names.join(" and "),
+        quantity::number(largest)
+    )
+}

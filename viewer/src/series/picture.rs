@@ -1,0 +1,463 @@
+//! A plot as plain values: lines, bands, marks, the table that says the same, and a sentence.
+//!
+//! A [`Picture`] is made on a background thread and drawn as it is. `x` is seconds from the
+//! schedule's zero; `y` is what stands on the axis (a fitting unit, or a common logarithm of
+//! nanoseconds), so that drawing needs no arithmetic beyond the screen's. A gap in the data is a
+//! gap in a line: it is never drawn as zero.
+
+use std::sync::Arc;
+
+use egui_plot::PlotPoint;
+use onbeat_shared::units::{NANOS_PER_SECOND, RunNanos};
+
+use crate::quantity::{self, TimeUnit};
+use crate::state::TimeRange;
+
+/// One plot, ready to draw.
+#[derive(Clone, Debug, Default)]
+pub struct Picture {
+    /// Lines, drawn in order.
+    pub lines: Vec<Line>,
+    /// Filled areas under the lines.
+    pub bands: Vec<Band>,
+    /// Single requests.
+    pub marks: Marks,
+    /// Requests that failed, at the bottom of the plot.
+    pub crosses: Vec<PlotPoint>,
+    /// What stands on the vertical axis.
+    pub axis: HeightAxis,
+    /// Lowest and highest `y` to show.
+    pub bounds: (f64, f64),
+    /// The same facts as rows.
+    pub table: Rows,
+    /// How the picture was made, in words (step, window, thinning).
+    pub note: String,
+    /// What it shows, in a sentence for people who do not see it.
+    pub summary: String,
+    /// Why there is nothing to see, if there is not.
+    pub empty: Option<String>,
+}
+
+/// What stands on the vertical axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum HeightAxis {
+    /// Plain numbers of something.
+    Number {
+        /// Of what.
+        unit: &'static str,
+    },
+    /// Times in one unit.
+    Time(TimeUnit),
+    /// Common logarithms of nanoseconds.
+    LogTime,
+}
+
+impl Default for HeightAxis {
+    fn default() -> Self {
+        Self::Number { unit: "" }
+    }
+}
+
+impl HeightAxis {
+    /// Where a value (a number, or nanoseconds) stands on the axis; `None` where it has no place,
+    /// such as zero on a logarithmic axis.
+    #[must_use]
+    pub fn place(self, value: f64) -> Option<f64> {
+        match self {
+            Self::Number { .. } => Some(value),
+            Self::Time(unit) => Some(value / unit.nanos()),
+            Self::LogTime => (value > 0.0).then(|| value.log10()),
+        }
+    }
+
+    /// The value that stands at a place: the inverse of [`Self::place`].
+    #[must_use]
+    pub fn value(self, place: f64) -> f64 {
+        match self {
+            Self::Number { .. } => place,
+            Self::Time(unit) => place * unit.nanos(),
+            Self::LogTime => 10_f64.powf(place),
+        }
+    }
+
+    /// The unit in words beside the axis' title.
+    #[must_use]
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Number { unit } => unit,
+            Self::Time(unit) => unit.sign(),
+            Self::LogTime => "log scale",
+        }
+    }
+
+    /// The label of a grid line.
+    #[must_use]
+    pub fn label(self, place: f64) -> String {
+        match self {
+            Self::LogTime => quantity::duration(self.value(place)),
+            Self::Number { .. } | Self::Time(_) => quantity::number(place),
+        }
+    }
+
+    /// A value with its unit.
+    #[must_use]
+    pub fn words(self, value: f64) -> String {
+        match self {
+            Self::Number { unit } => format!("{} {unit}", quantity::number(value)),
+            Self::Time(_) | Self::LogTime => quantity::duration(value),
+        }
+    }
+}
+
+/// One line of a plot.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Its name in the legend.
+    pub name: &'static str,
+    /// Place in [`crate::theme::Palette::data`].
+    pub colour: usize,
+    /// Drawn broken, for what was merely planned.
+    pub dashed: bool,
+    /// The area under it is tinted.
+    pub filled: bool,
+    /// Unbroken stretches.
+    pub segments: Vec<Vec<PlotPoint>>,
+    /// Its value at any instant, before it was placed on the axis.
+    pub readout: Readout,
+}
+
+/// The area between two lines.
+#[derive(Clone, Debug)]
+pub struct Band {
+    /// Its name for people who do not see it.
+    pub name: &'static str,
+    /// Place in [`crate::theme::Palette::data`].
+    pub colour: usize,
+    /// How strongly it is tinted.
+    pub strength: f32,
+    /// Times.
+    pub xs: Vec<f64>,
+    /// Lower edge.
+    pub low: Vec<f64>,
+    /// Upper edge.
+    pub high: Vec<f64>,
+}
+
+/// Single requests in a plot.
+#[derive(Clone, Debug, Default)]
+pub enum Marks {
+    /// None.
+    #[default]
+    None,
+    /// One mark for each.
+    Points {
+        /// Where, sorted by time.
+        points: Vec<PlotPoint>,
+        /// Which request each is.
+        requests: Vec<u32>,
+    },
+    /// Too many for that: how many there are in each cell of a grid.
+    Density(Density),
+}
+
+/// Requests counted in the cells of a grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Density {
+    /// Cells across.
+    pub columns: usize,
+    /// Cells up.
+    pub rows: usize,
+    /// First and last time.
+    pub xs: (f64, f64),
+    /// Lowest and highest place.
+    pub ys: (f64, f64),
+    /// Counts, row by row from the top.
+    pub counts: Vec<u32>,
+}
+
+/// How to find a line's value at an instant.
+#[derive(Clone, Debug, Default)]
+pub enum Readout {
+    /// It cannot be told.
+    #[default]
+    None,
+    /// Equal steps of time.
+    Bins {
+        /// Start of the first step.
+        start: RunNanos,
+        /// Length of a step (ns).
+        width: i64,
+        /// Value in each, `None` for no data.
+        values: Arc<[Option<f64>]>,
+    },
+    /// A value that holds from each instant to the next.
+    Steps(Arc<[(RunNanos, f64)]>),
+}
+
+impl Readout {
+    /// The value at an instant, `None` for no data.
+    #[must_use]
+    pub fn at(&self, time: RunNanos) -> Option<f64> {
+        match self {
+            Self::None => None,
+            Self::Bins { start, width, values } => {
+                let place = time.0.saturating_sub(start.0).div_euclid((*width).max(1));
+                values.get(usize::try_from(place).ok()?).copied().flatten()
+            }
+            Self::Steps(steps) => {
+                let after = steps.partition_point(|&(from, _)| from <= time);
+                after.checked_sub(1).map(|last| steps[last].1)
+            }
+        }
+    }
+}
+
+/// The table twin of a plot.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    /// Headings with units.
+    pub columns: Vec<Heading>,
+    /// Values, column by column; `None` for no data.
+    pub cells: Vec<Vec<Option<f64>>>,
+}
+
+/// A column's heading and how its values are written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heading {
+    /// The heading.
+    pub name: String,
+    /// How its values are written.
+    pub kind: Cell,
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell {
+    /// An instant (ns), fine enough for steps of this length (ns).
+    Instant(f64),
+    /// A length of time (ns).
+    Duration,
+    /// A number.
+    Number,
+}
+
+impl Rows {
+    /// An empty column list to be filled.
+    #[must_use]
+    pub fn new(columns: Vec<Heading>) -> Self {
+        let cells = vec![Vec::new(); columns.len()];
+        Self { columns, cells }
+    }
+
+    /// Appends a row.
+    ///
+    /// # Panics
+    /// If it has not one value for each column.
+    pub fn push(&mut self, row: &[Option<f64>]) {
+        assert_eq!(row.len(), self.cells.len(), "a row has a value for each column");
+        for (column, &value) in self.cells.iter_mut().zip(row) {
+            column.push(value);
+        }
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.cells.first().map_or(0, Vec::len)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The text of a cell.
+    #[must_use]
+    pub fn text(&self, row: usize, column: usize) -> String {
+        let Some(value) = self.cells[column][row] else {
+            return quantity::NO_DATA_CELL.to_owned();
+        };
+        match self.columns[column].kind {
+            Cell::Instant(step) => quantity::instant(value, step * 100.0),
+            Cell::Duration => quantity::duration(value),
+            Cell::Number => quantity::number(value),
+        }
+    }
+}
+
+impl Heading {
+    /// A heading.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: Cell) -> Self {
+        Self { name: name.into(), kind }
+    }
+}
+
+/// Seconds from the schedule's zero, as plots use them.
+#[must_use]
+pub fn seconds(time: RunNanos) -> f64 {
+    time.0 as f64 / NANOS_PER_SECOND as f64
+}
+
+/// The instant at a place on the time axis.
+#[must_use]
+pub fn instant_at(seconds: f64) -> RunNanos {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a float-to-integer cast saturates, which is what is wanted"
+    )]
+    let nanos = (seconds * NANOS_PER_SECOND as f64).round() as i64;
+    RunNanos(nanos)
+}
+
+/// Equal steps of time that cover a view, on round multiples of their length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// Start of the first.
+    pub start: RunNanos,
+    /// Length of each (ns).
+    pub width: i64,
+    /// How many.
+    pub count: usize,
+}
+
+impl Steps {
+    /// Steps of a round length such that about `wanted` cover the view. They lie on multiples of
+    /// their length, so that panning does not change what a step holds.
+    #[must_use]
+    pub fn covering(view: TimeRange, wanted: u32) -> Self {
+        Self::of_width(view, round_step(view.span() / i64::from(wanted.max(1))))
+    }
+
+    /// Steps of this length that cover the view.
+    #[must_use]
+    pub fn of_width(view: TimeRange, width: i64) -> Self {
+        let width = width.max(1);
+        let first = view.start.0.div_euclid(width);
+        let last = view.end.0.saturating_sub(1).div_euclid(width);
+        // The view lies in the run, and a step is at least a thousandth of the view or so.
+        let count = usize::try_from(last - first + 1).unwrap_or_default().min(100_000);
+        Self { start: RunNanos(first * width), width, count }
+    }
+
+    /// The step that holds an instant.
+    #[must_use]
+    pub fn place(self, time: RunNanos) -> Option<usize> {
+        let place = time.0.saturating_sub(self.start.0).div_euclid(self.width);
+        usize::try_from(place).ok().filter(|&place| place < self.count)
+    }
+
+    /// Start of a step.
+    #[must_use]
+    pub fn start_of(self, place: usize) -> RunNanos {
+        let place = i64::try_from(place).unwrap_or(i64::MAX);
+        RunNanos(self.start.0.saturating_add(self.width.saturating_mul(place)))
+    }
+
+    /// All of them together.
+    #[must_use]
+    pub fn range(self) -> TimeRange {
+        TimeRange { start: self.start, end: self.start_of(self.count) }
+    }
+}
+
+/// The smallest 1, 2 or 5 times a power of ten nanoseconds that is at least `least`.
+#[must_use]
+pub fn round_step(least: i64) -> i64 {
+    let mut power: i64 = 1;
+    loop {
+        for digit in [1, 2, 5] {
+            let step = power.saturating_mul(digit);
+            if step >= least || step == i64::MAX {
+                return step;
+            }
+        }
+        power = power.saturating_mul(10);
+    }
+}
+
+/// A line of equal steps as unbroken stretches, drawn as a staircase.
+#[must_use]
+pub fn staircase(steps: Steps, places: &[Option<f64>]) -> Vec<Vec<PlotPoint>> {
+    let mut segments = Vec::new();
+    let mut current: Vec<PlotPoint> = Vec::new();
+    for (place, value) in places.iter().enumerate() {
+        if let Some(y) = value {
+            current.push(PlotPoint::new(seconds(steps.start_of(place)), *y));
+            current.push(PlotPoint::new(seconds(steps.start_of(place + 1)), *y));
+        } else if !current.is_empty() {
+            segments.push(std::mem::take(&mut current));
+        }
+    }
+    if !current.is_empty() {
+        segments.push(current);
+    }
+    segments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: i64, end: i64) -> TimeRange {
+        TimeRange { start: RunNanos(start), end: RunNanos(end) }
+    }
+
+    #[test]
+    fn steps_are_round_and_cover_the_view() {
+        for (start, end, wanted) in [(0, 60_000_000_000, 150), (-7, 5, 3), (123, 124, 200)] {
+            let steps = Steps::covering(range(start, end), wanted);
+            assert!(steps.range().start.0 <= start && steps.range().end.0 >= end);
+            assert_eq!(steps.start.0.rem_euclid(steps.width), 0);
+            assert_eq!(steps.place(RunNanos(start)), Some(0));
+            assert_eq!(steps.place(RunNanos(end - 1)), Some(steps.count - 1));
+            assert_eq!(steps.place(steps.range().end), None);
+        }
+        assert_eq!(round_step(400_000_000), 500_000_000);
+        assert_eq!(round_step(0), 1);
+        assert_eq!(round_step(i64::MAX), i64::MAX);
+    }
+
+    #[test]
+    fn gaps_break_the_staircase() {
+        let steps = Steps { start: RunNanos(0), width: NANOS_PER_SECOND, count: 4 };
+        let segments = staircase(steps, &[Some(1.0), None, Some(2.0), Some(3.0)]);
+        assert_eq!(segments.len(), 2);
+        assert_eq!(segments[0].len(), 2);
+        assert_eq!(segments[1][3].x, 4.0);
+    }
+
+    #[test]
+    fn readouts_tell_no_data_from_zero() {
+        let bins = Readout::Bins {
+            start: RunNanos(-10),
+            width: 10,
+            values: Arc::from([Some(0.0), None, Some(3.0)]),
+        };
+        assert_eq!(bins.at(RunNanos(-1)), Some(0.0));
+        assert_eq!(bins.at(RunNanos(5)), None);
+        assert_eq!(bins.at(RunNanos(10)), Some(3.0));
+        assert_eq!(bins.at(RunNanos(20)), None);
+        assert_eq!(bins.at(RunNanos(-11)), None);
+        let steps = Readout::Steps(Arc::from([(RunNanos(0), 1.0), (RunNanos(5), 2.0)]));
+        assert_eq!(steps.at(RunNanos(-1)), None);
+        assert_eq!(steps.at(RunNanos(4)), Some(1.0));
+        assert_eq!(steps.at(RunNanos(500)), Some(2.0));
+    }
+
+    #[test]
+    fn heights_go_there_and_back() {
+        for axis in [
+            HeightAxis::Number { unit: "requests" },
+            HeightAxis::Time(TimeUnit::Millis),
+            HeightAxis::LogTime,
+        ] {
+            let place = axis.place(12_345_678.0).expect("a positive value has a place");
+            assert!((axis.value(place) - 12_345_678.0).abs() < 1e-3);
+        }
+        assert_eq!(HeightAxis::LogTime.place(0.0), None);
+        assert_eq!(HeightAxis::LogTime.label(6.0), "1 ms");
+        assert_eq!(HeightAxis::Time(TimeUnit::Millis).words(12_000_000.0), "12 ms");
+    }
+}

@@ -1,0 +1,157 @@
+//! Where the lines of a plot's grid stand, and what is written beside them.
+//!
+//! Time steps are those of clocks (1, 2, 5 s; 10, 15, 30 s; minutes; hours), heights are 1, 2 or 5
+//! times a power of ten, and a logarithmic axis has its decades. Pure functions from bounds to
+//! marks, so that label overlap can be tested without drawing.
+
+use egui_plot::GridMark;
+use onbeat_shared::units::NANOS_PER_SECOND;
+
+use crate::quantity;
+
+/// Room a time label needs (points).
+const TIME_LABEL: f64 = 84.0;
+/// Room a height label needs (points).
+const HEIGHT_LABEL: f64 = 34.0;
+
+/// Steps of a clock in seconds, above one second.
+const CLOCK_STEPS: [f64; 18] = [
+    1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0,
+    14_400.0, 21_600.0, 43_200.0, 86_400.0,
+];
+
+/// Marks of a time axis in seconds; `per_point` is the time one point of width stands for.
+#[must_use]
+pub fn time_marks(start: f64, end: f64, per_point: f64) -> Vec<GridMark> {
+    marks(start, end, time_step(per_point * TIME_LABEL))
+}
+
+/// The label of a time mark (seconds) on an axis that shows `span` seconds in steps of `step`.
+#[must_use]
+pub fn time_label(seconds: f64, step: f64, end: f64) -> String {
+    if end.abs() >= 600.0 && step >= 1.0 {
+        return quantity::clock_time(seconds);
+    }
+    // An instant is written as finely as a hundred steps of its span would need.
+    let nanos = NANOS_PER_SECOND as f64;
+    let label = quantity::instant(seconds * nanos, step * 100.0 * nanos);
+    if step >= 1.0 { label.replace(".0 s", " s") } else { label }
+}
+
+/// Marks of a height axis with even steps.
+#[must_use]
+pub fn height_marks(low: f64, high: f64, per_point: f64) -> Vec<GridMark> {
+    marks(low, high, decimal_step(per_point * HEIGHT_LABEL))
+}
+
+/// Marks of an axis of common logarithms: decades, and 2 and 5 between them where there is room.
+#[must_use]
+pub fn decade_marks(low: f64, high: f64, per_point: f64) -> Vec<GridMark> {
+    let decade_points = 1.0 / per_point.max(f64::MIN_POSITIVE);
+    if decade_points < HEIGHT_LABEL {
+        return marks(low, high, decimal_step(per_point * HEIGHT_LABEL).max(1.0));
+    }
+    let between: &[f64] = if decade_points >= 4.0 * HEIGHT_LABEL { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let mut out = Vec::new();
+    let mut decade = low.floor();
+    while decade <= high && out.len() < 200 {
+        for &digit in between {
+            let value = decade + digit.log10();
+            if (low..=high).contains(&value) {
+                out.push(GridMark { value, step_size: 1.0 });
+            }
+        }
+        decade += 1.0;
+    }
+    out
+}
+
+/// The smallest 1, 2 or 5 times a power of ten that is at least `least`.
+#[must_use]
+pub fn decimal_step(least: f64) -> f64 {
+    if !(least.is_finite() && least > 0.0) {
+        return 1.0;
+    }
+    let power = 10_f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|digit| digit * power)
+        .find(|&step| step >= least * (1.0 - 1e-9))
+        .unwrap_or(10.0 * power)
+}
+
+/// The smallest step of a clock that is at least `least` seconds.
+#[must_use]
+pub fn time_step(least: f64) -> f64 {
+    if least <= 1.0 {
+        return decimal_step(least);
+    }
+    CLOCK_STEPS
+        .into_iter()
+        .find(|&step| step >= least)
+        .unwrap_or_else(|| 86_400.0 * decimal_step(least / 86_400.0))
+}
+
+fn marks(low: f64, high: f64, step: f64) -> Vec<GridMark> {
+    let count = (high - low) / step;
+    if !(count.is_finite() && (0.0..=1_000.0).contains(&count)) {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    let mut place = (low / step).ceil();
+    while place * step <= high {
+        out.push(GridMark { value: place * step, step_size: step });
+        place += 1.0;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_never_come_closer_than_their_room() {
+        for exponent in -60..70 {
+            let span = 10_f64.powf(f64::from(exponent) / 10.0);
+            let per_point = span / 700.0;
+            for marks in [time_marks(0.3 * span, 1.3 * span, per_point)] {
+                assert!((3..=12).contains(&marks.len()), "{span}: {}", marks.len());
+                for pair in marks.windows(2) {
+                    assert!((pair[1].value - pair[0].value) / per_point >= TIME_LABEL * 0.99);
+                }
+            }
+            let marks = height_marks(0.0, span, span / 160.0);
+            assert!((2..=6).contains(&marks.len()), "{span}: {}", marks.len());
+        }
+    }
+
+    #[test]
+    fn clocks_step_like_clocks() {
+        assert_eq!(time_step(0.03), 0.05);
+        assert_eq!(time_step(7.0), 10.0);
+        assert_eq!(time_step(11.0), 15.0);
+        assert_eq!(time_step(200.0), 300.0);
+        assert_eq!(time_step(200_000.0), 432_000.0);
+        assert_eq!(time_label(20.0, 10.0, 60.0), "20 s");
+        assert_eq!(time_label(0.25, 0.05, 1.0), "0.25 s");
+        assert_eq!(time_label(750.0, 30.0, 900.0), "12:30");
+    }
+
+    #[test]
+    fn decades_are_marked_and_split_when_there_is_room() {
+        let wide: Vec<_> =
+            decade_marks(6.0, 9.0, 3.0 / 150.0).iter().map(|mark| mark.value).collect();
+        assert_eq!(wide, [6.0, 7.0, 8.0, 9.0]);
+        let close = decade_marks(6.0, 7.0, 1.0 / 200.0);
+        assert_eq!(close.len(), 4, "1, 2, 5 and 10");
+        assert!(decade_marks(0.0, 300.0, 2.0).len() < 60);
+    }
+
+    #[test]
+    fn senseless_bounds_have_no_marks() {
+        assert!(marks(f64::NAN, 1.0, 1.0).is_empty());
+        assert!(marks(0.0, 1e12, 1.0).is_empty());
+        assert!(height_marks(1.0, 1.0, 0.0).len() <= 1);
+    }
+}

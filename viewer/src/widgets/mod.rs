@@ -1,0 +1,10 @@
+//! The pieces panels are made of: time plots, tables, headline cards, switches.
+//!
+//! Each draws plain values it is given and gives every part of itself an accessible name. None of
+//! them knows a run, and none computes more than where its pixels go.
+
+pub mod axis;
+pub mod card;
+pub mod switch;
+pub mod table;
+pub mod time_plot;
