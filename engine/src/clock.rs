@@ -1,9 +1,11 @@
 //! The only place that reads a clock.
 //!
 //! Everything else takes time as an argument, so that the same decisions run under [`SimClock`].
-//! [`MonotonicClock`] is `CLOCK_MONOTONIC` in nanoseconds (through the vDSO, about 30-40 ns a read);
-//! it is one clock for all threads and processes of a host, which is what lets a server on the same
-//! machine judge our send times. This module does not wait (see [`crate::pacer`]).
+//! [`MonotonicClock`] is `CLOCK_MONOTONIC` in nanoseconds (through the vDSO, about 30-40 ns a
+//! read); it is one clock for all threads and processes of a host, which is what lets a server on
+//! the same machine judge our send times. This module does not wait (see [`crate::pacer`]).
+
+#![expect(clippy::disallowed_methods, reason = "the one module that reads clocks")]
 
 use std::cell::Cell;
 

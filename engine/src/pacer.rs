@@ -1,12 +1,13 @@
 //! Waiting on a core until an instant: the only code that is allowed to.
 //!
-//! monoio's own timers tick once a millisecond and round *up*, so they never pace anything here. Two
-//! ways to wait remain, and a pacing loop combines them:
+//! monoio's own timers tick once a millisecond and round *up*, so they never pace anything here.
+//! Two ways to wait remain, and a pacing loop combines them:
 //!
-//! * [`Alarm`] sleeps in the driver (ring or epoll) on a kernel timer. It costs no CPU and is late by
-//!   the host's wake-up error, some 40-100 µs in a virtual machine; [`Alarm::calibrate`] measures it.
-//! * [`Yielder`] gives every other task of the core one turn and comes back, so that a loop of turns
-//!   polls the driver without ever parking. It costs the whole core and is late by under a
+//! * [`Alarm`] sleeps in the driver (ring or epoll) on a kernel timer. It costs no CPU and is late
+//!   by the host's wake-up error, some 40-100 µs in a virtual machine; [`Alarm::calibrate`]
+//!   measures it.
+//! * [`Yielder`] gives every other task of the core one turn and comes back, so that a loop of
+//!   turns polls the driver without ever parking. It costs the whole core and is late by under a
 //!   microsecond when the host leaves the core alone.
 //!
 //! This module does not know what is waited for, and it never blocks the thread outside the driver.

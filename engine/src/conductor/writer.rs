@@ -1,9 +1,9 @@
 //! The one thread that writes the log: blocks in, bytes out, in order.
 //!
 //! It polls the cores' queues (a blocking queue would make a core pay for waking it up), seals each
-//! block with its sequence number and checksum, and appends it with one write. When the disk fails it
-//! keeps emptying the queues, so that the cores never notice, and the run ends with the error. What
-//! the kernel has accepted survives a kill of the process.
+//! block with its sequence number and checksum, and appends it with one write. When the disk fails
+//! it keeps emptying the queues, so that the cores never notice, and the run ends with the error.
+//! What the kernel has accepted survives a kill of the process.
 
 use std::fs::File;
 use std::io::{self, Write};

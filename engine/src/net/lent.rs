@@ -27,8 +27,8 @@ impl Lent {
 }
 
 #[expect(unsafe_code, reason = "the driver reads the arena through a raw pointer")]
-// SAFETY: `start` and `length` describe a slice borrowed from the bodies behind `_owner`. The bodies
-// are never changed or moved after rendering (they sit behind an `Arc` and have no interior
+// SAFETY: `start` and `length` describe a slice borrowed from the bodies behind `_owner`. The
+// bodies are never changed or moved after rendering (they sit behind an `Arc` and have no interior
 // mutability), and the share held here keeps them allocated until the driver gives the buffer back.
 unsafe impl IoBuf for Lent {
     fn read_ptr(&self) -> *const u8 {

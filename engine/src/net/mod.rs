@@ -1,9 +1,9 @@
 //! The edge to the network: addresses, sockets and the bytes lent to the driver.
 //!
 //! Reads go through monoio's driver; the write of a request that is due goes straight to the kernel
-//! (a non-blocking `sendmsg`), because handing it to the ring would make it wait for the rest of the
-//! run queue. Only what the kernel did not take at once goes through the driver. No decision is made
-//! here: outcomes and retries belong to [`crate::replayer`].
+//! (a non-blocking `sendmsg`), because handing it to the ring would make it wait for the rest of
+//! the run queue. Only what the kernel did not take at once goes through the driver. No decision is
+//! made here: outcomes and retries belong to [`crate::replayer`].
 
 pub mod lent;
 pub mod socket;

@@ -18,8 +18,9 @@ use rustix::net::{
 
 /// The descriptor of a connection whose owner is a task elsewhere.
 ///
-/// Whoever holds a `Wire` must drop it before the task that owns the stream ends; the replayer keeps
-/// it in the connection's slot, which is cleared when the owning tasks report that they are done.
+/// Whoever holds a `Wire` must drop it before the task that owns the stream ends; the replayer
+/// keeps it in the connection's slot, which is cleared when the owning tasks report that they are
+/// done.
 #[derive(Debug)]
 pub struct Wire {
     descriptor: RawFd,
@@ -49,7 +50,8 @@ impl Wire {
 
     #[expect(unsafe_code, reason = "the descriptor's owner is another task of this core")]
     fn borrow(&self) -> BorrowedFd<'_> {
-        // SAFETY: the stream that owns the descriptor outlives this value (see the type's contract).
+        // SAFETY: the stream that owns the descriptor outlives this value (see the type's
+        // contract).
         unsafe { BorrowedFd::borrow_raw(self.descriptor) }
     }
 }

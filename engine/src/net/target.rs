@@ -1,7 +1,7 @@
 //! Where requests go: a base URL taken apart once, and its addresses looked up before zero.
 //!
-//! Secrets in a URL (user information, query values) are refused here, at the edge, so that no later
-//! stage can leak them. Nothing is looked up after the start barrier.
+//! Secrets in a URL (user information, query values) are refused here, at the edge, so that no
+//! later stage can leak them. Nothing is looked up after the start barrier.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};

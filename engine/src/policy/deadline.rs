@@ -1,9 +1,9 @@
 //! Time limits of an exchange: which limit strikes next, and a queue that finds it.
 //!
-//! Limits are coarse on purpose (milliseconds), and pacing must not pay for them: each connection has
-//! at most one entry in the queue, armed no later than the shortest limit from now, so an entry is
-//! never later than the limit it stands for. When an entry comes up, the exchange is looked at again
-//! and either ended or re-armed. Ending it is the caller's business.
+//! Limits are coarse on purpose (milliseconds), and pacing must not pay for them: each connection
+//! has at most one entry in the queue, armed no later than the shortest limit from now, so an entry
+//! is never later than the limit it stands for. When an entry comes up, the exchange is looked at
+//! again and either ended or re-armed. Ending it is the caller's business.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,7 +1,8 @@
 //! Decisions: pure state machines of (state, event, now) → what may happen next.
 //!
-//! Nothing here reads a clock, holds a socket or draws a random number; every function can be called
-//! from a test with any time. Each pacing core owns its own instances, for the sessions it replays.
+//! Nothing here reads a clock, holds a socket or draws a random number; every function can be
+//! called from a test with any time. Each pacing core owns its own instances, for the sessions it
+//! replays.
 
 pub mod deadline;
 pub mod queue;

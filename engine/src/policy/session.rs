@@ -1,7 +1,7 @@
 //! Which request becomes ready when another one ends.
 //!
-//! The plan's edges say it all: a request without a predecessor is ready at its due time, one with a
-//! predecessor at the later of its due time and (the predecessor's end + think time). A failed or
+//! The plan's edges say it all: a request without a predecessor is ready at its due time, one with
+//! a predecessor at the later of its due time and (the predecessor's end + think time). A failed or
 //! cancelled predecessor releases its followers just the same. This type does not order requests in
 //! time (see [`super::queue`]) and does not know what a core or a connection is.
 
@@ -32,7 +32,8 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// The edges of a whole plan. Requests of other cores cost their table entries and nothing else.
+    /// The edges of a whole plan. Requests of other cores cost their table entries and nothing
+    /// else.
     ///
     /// # Panics
     /// When an edge points to a request outside the plan or the plan is not in index order: plans

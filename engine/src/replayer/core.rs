@@ -1,9 +1,9 @@
 //! The state of one pacing core and its transitions: fire, receive, close, time out, stop.
 //!
-//! Every transition is a method that takes the present instant; none waits, and none allocates except
-//! to open a connection that the warm-up did not foresee. The tasks that call them are in
-//! [`super::connection`] and [`super::pace`]. What happens to one exchange between its first and its
-//! last byte is in [`super::exchange`].
+//! Every transition is a method that takes the present instant; none waits, and none allocates
+//! except to open a connection that the warm-up did not foresee. The tasks that call them are in
+//! [`super::connection`] and [`super::pace`]. What happens to one exchange between its first and
+//! its last byte is in [`super::exchange`].
 
 use std::cell::RefCell;
 use std::rc::Rc;

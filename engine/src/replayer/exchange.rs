@@ -168,7 +168,8 @@ impl Core {
         }
     }
 
-    /// The peer closed or reset the connection of slot `index`; returns once its exchange has ended.
+    /// The peer closed or reset the connection of slot `index`; returns once its exchange has
+    /// ended.
     pub(super) fn closed(&mut self, index: u32, time: RunNanos, reset: bool) {
         self.worked = true;
         let slot = &mut self.slots[index as usize];

@@ -35,7 +35,9 @@ pub(super) async fn pace(
         let yielder = Yielder::new();
         let mut pacer = Pacer::new(monotonic_ns());
         loop {
-            match pacer.step(&mut core.borrow_mut(), &shared) {
+            // A statement of its own: a borrow in the `match` head would last across its awaits.
+            let step = pacer.step(&mut core.borrow_mut(), &shared);
+            match step {
                 Step::Done => return Ok(()),
                 Step::Turn => yielder.turn().await,
                 Step::Sleep { until_ns } => {
