@@ -5,12 +5,18 @@
 //! the `core` column. It does not know what the bytes of a request are (see [`crate::render`]) and
 //! makes no decision at run time (see [`crate::policy`]).
 
+mod depend;
 pub mod error;
+mod ideal;
 pub mod options;
+mod schedule;
+mod shard;
 
 use std::fmt;
 
 use onbeat_shared::log::plan_row::PlanRow;
+use onbeat_shared::trace::Trace;
+use onbeat_shared::units::{RequestIndex, RunNanos};
 use serde::{Deserialize, Serialize};
 
 pub use crate::plan::error::PlanError;
@@ -56,6 +62,62 @@ pub struct LeftOut {
     pub beyond_count: u64,
 }
 
+/// Makes a trace into a schedule.
+///
+/// The order of operations is part of what the options mean: window → zero → speed-up → idle-gap
+/// cap → order of sending → duration → request count → sessions, edges and cores. The zero is the
+/// start offset when there is one, else the first row that is kept; a due time is the exact quotient
+/// of its distance from zero and the speed-up, rounded half to even to a nanosecond.
+///
+/// A row's `body_bytes` is not known before it is rendered and is 0 here; `render` fills it in.
+///
+/// # Errors
+/// When nothing is left to send, or a due time or the number of requests cannot be represented.
+pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
+    let schedule = schedule::of(trace, options)?;
+    let hits = ideal::hits(trace, &schedule.sends);
+    let chains = depend::chains(trace, &schedule.sends, options.mode);
+    let cores = shard::cores(trace, &schedule.sends, &chains, options.cores);
+    let mut rows = Vec::with_capacity(schedule.sends.len());
+    for (request, send) in (0_u32..).zip(&schedule.sends) {
+        let record = &trace.records[send.record as usize];
+        let link = chains.links[request as usize];
+        let hits = hits.as_ref().map(|hits| hits[request as usize]);
+        rows.push(PlanRow {
+            request: RequestIndex(request),
+            session: link.session,
+            turn: link.turn,
+            core: cores[link.session.as_usize()],
+            target: target(link.session.0, options.targets),
+            row: record.row,
+            due: Some(RunNanos(send.due_ns)),
+            after: link.after,
+            source: 0,
+            think_ns: None,
+            input_tokens: Some(record.input_tokens),
+            max_tokens: record.output_tokens,
+            min_tokens: None,
+            ideal_cached_tokens: hits.map(|hits| hits.prefix),
+            ideal_set_tokens: hits.map(|hits| hits.set),
+            blocks: record.block_count,
+            body_bytes: 0,
+        });
+    }
+    Ok(Plan {
+        rows,
+        record_of: schedule.sends.iter().map(|send| send.record).collect(),
+        sessions: chains.names,
+        mode: options.mode,
+        left_out: schedule.left_out,
+        warnings: schedule.warnings,
+    })
+}
+
+/// Sessions take the servers in turn, and stay with theirs.
+fn target(session: u32, targets: u16) -> u16 {
+    u16::try_from(session % u32::from(targets.max(1))).expect("below the number of targets")
+}
+
 impl fmt::Display for PlanMode {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
@@ -64,3 +126,6 @@ impl fmt::Display for PlanMode {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

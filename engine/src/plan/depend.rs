@@ -1,0 +1,79 @@
+//! Sessions as the plan numbers them, and which request waits for which.
+//!
+//! In the open loop a turn waits for the end of the previous planned turn of its session; in the
+//! strict one nothing waits. An edge always points to a smaller request index.
+
+use onbeat_shared::trace::Trace;
+use onbeat_shared::units::{RequestIndex, SessionIndex};
+
+use crate::plan::PlanMode;
+use crate::plan::schedule::Send;
+
+/// A request's session, its place in it, and what it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) session: SessionIndex,
+    pub(crate) turn: u32,
+    pub(crate) after: Option<RequestIndex>,
+}
+
+/// The links of all requests and the names of their sessions.
+#[derive(Clone, Debug)]
+pub(crate) struct Chains {
+    pub(crate) links: Vec<Link>,
+    pub(crate) names: Vec<String>,
+}
+
+/// What is known of a trace's session once one of its requests was met.
+#[derive(Clone, Copy)]
+struct Met {
+    session: SessionIndex,
+    turns: u32,
+    last: RequestIndex,
+}
+
+/// Numbers the sessions in order of their first request, and links their turns.
+pub(crate) fn chains(trace: &Trace, sends: &[Send], mode: PlanMode) -> Chains {
+    // In the strict order a later turn may leave first: places in the session are by turn even so.
+    let turns = turns(trace, sends);
+    let mut met: Vec<Option<Met>> = vec![None; trace.sessions.len()];
+    let mut names = Vec::new();
+    let mut links = Vec::with_capacity(sends.len());
+    for (request, send) in (0_u32..).zip(sends) {
+        let request = RequestIndex(request);
+        let known = trace.records[send.record as usize].session;
+        let slot = &mut met[known.as_usize()];
+        let after = match (mode, &*slot) {
+            (PlanMode::OpenLoop, Some(met)) => Some(met.last),
+            _ => None,
+        };
+        let number = || {
+            names.push(trace.session_name(known));
+            let session = u32::try_from(names.len() - 1).expect("no more sessions than requests");
+            Met { session: SessionIndex(session), turns: 0, last: request }
+        };
+        let met = slot.get_or_insert_with(number);
+        let turn = turns.as_ref().map_or(met.turns, |turns| turns[request.as_usize()]);
+        met.turns += 1;
+        met.last = request;
+        links.push(Link { session: met.session, turn, after });
+    }
+    Chains { links, names }
+}
+
+/// Place of each request among the planned turns of its session; `None` when it is the order of
+/// sending anyway.
+fn turns(trace: &Trace, sends: &[Send]) -> Option<Vec<u32>> {
+    let record = |request: u32| &trace.records[sends[request as usize].record as usize];
+    let mut by_turn: Vec<u32> = (0_u32..).take(sends.len()).collect();
+    by_turn.sort_by_key(|&request| (record(request).session, record(request).turn));
+    let same = |pair: &[u32]| record(pair[0]).session == record(pair[1]).session;
+    if by_turn.windows(2).all(|pair| !same(pair) || pair[0] < pair[1]) {
+        return None;
+    }
+    let mut turns = vec![0; sends.len()];
+    for pair in by_turn.windows(2).filter(|pair| same(pair)) {
+        turns[pair[1] as usize] = turns[pair[0] as usize] + 1;
+    }
+    Some(turns)
+}

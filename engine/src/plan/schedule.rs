@@ -1,0 +1,169 @@
+//! Which rows are sent, when each is due, and in which order they leave.
+//!
+//! Pure arithmetic on whole nanoseconds. Two requests due at one instant leave in file order. In the
+//! open loop a turn never stands before the previous turn of its session, even when its timestamp
+//! is smaller: its place in the order is then right behind, and its due time stays its own.
+
+use onbeat_shared::trace::Trace;
+use onbeat_shared::trace::record::Record;
+use onbeat_shared::units::NANOS_PER_SECOND;
+
+use crate::limits::REQUESTS_MAX;
+use crate::plan::{LeftOut, PlanError, PlanMode, PlanOptions};
+
+/// One request in send order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Send {
+    /// Place of its record in the trace.
+    pub(crate) record: u32,
+    /// When it is due, from the schedule's zero.
+    pub(crate) due_ns: i64,
+}
+
+/// All requests in send order.
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule {
+    pub(crate) sends: Vec<Send>,
+    pub(crate) left_out: LeftOut,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Computes the schedule.
+pub(crate) fn of(trace: &Trace, options: &PlanOptions) -> Result<Schedule, PlanError> {
+    let mut left_out = LeftOut::default();
+    let mut sends = timed(trace, options, &mut left_out)?;
+    sends.sort_by_key(|send| (send.due_ns, send.record));
+    if let Some(cap_ns) = options.idle_gap_cap_ns {
+        cap_gaps(&mut sends, cap_ns);
+    }
+    if options.mode == PlanMode::OpenLoop {
+        turns_in_order(trace, &mut sends);
+    }
+    if let Some(duration_ns) = options.duration_ns {
+        let before = sends.len();
+        sends.retain(|send| send.due_ns < duration_ns);
+        left_out.beyond_duration = (before - sends.len()) as u64;
+    }
+    if let Some(count) = options.request_count {
+        let before = sends.len();
+        sends.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+        left_out.beyond_count = (before - sends.len()) as u64;
+    }
+    if sends.is_empty() {
+        return Err(PlanError::Nothing(nothing(trace, &left_out)));
+    }
+    if sends.len() > REQUESTS_MAX {
+        return Err(PlanError::TooManyRequests(sends.len() as u64));
+    }
+    let first_ns = sends.iter().map(|send| send.due_ns).min().unwrap_or(0);
+    let mut warnings = Vec::new();
+    if first_ns > 0 {
+        warnings.push(format!(
+            "the first request is due {:.3} s after the schedule's zero, which is \
+             --fixed-schedule-start-offset",
+            first_ns as f64 / NANOS_PER_SECOND as f64
+        ));
+    }
+    Ok(Schedule { sends, left_out, warnings })
+}
+
+/// The rows inside the window with their due times, in file order.
+fn timed(
+    trace: &Trace,
+    options: &PlanOptions,
+    left_out: &mut LeftOut,
+) -> Result<Vec<Send>, PlanError> {
+    let start_ns = options.start_offset_ns.unwrap_or(i64::MIN);
+    let end_ns = options.end_offset_ns.unwrap_or(i64::MAX);
+    let inside = |record: &Record| record.at.0 >= start_ns && record.at.0 <= end_ns;
+    let first = trace.records.iter().filter(|record| inside(record)).map(|record| record.at).min();
+    let zero_ns = options.start_offset_ns.or(first.map(|at| at.0)).unwrap_or(0);
+    let mut sends = Vec::with_capacity(trace.records.len());
+    for (record, place) in trace.records.iter().zip(0_u32..) {
+        if record.at.0 < start_ns {
+            left_out.before_start += 1;
+        } else if record.at.0 > end_ns {
+            left_out.after_end += 1;
+        } else {
+            let offset_ns = i128::from(record.at.0) - i128::from(zero_ns);
+            let due_ns = options.speedup.divide(offset_ns);
+            let due_ns = due_ns.ok_or(PlanError::DueOutOfRange(record.row))?;
+            sends.push(Send { record: place, due_ns });
+        }
+    }
+    Ok(sends)
+}
+
+/// Shortens the gaps between neighbours; the first keeps its time.
+fn cap_gaps(sends: &mut [Send], cap_ns: i64) {
+    let mut removed_ns: i64 = 0;
+    for place in 1..sends.len() {
+        let before_ns = sends[place - 1].due_ns;
+        // The neighbour before was moved already, so the recorded gap is found by moving this one.
+        let gap_ns = sends[place].due_ns - removed_ns - before_ns;
+        removed_ns += (gap_ns - cap_ns).max(0);
+        sends[place].due_ns -= removed_ns;
+    }
+}
+
+/// Puts no turn before the previous turn of its session.
+fn turns_in_order(trace: &Trace, sends: &mut Vec<Send>) {
+    let record = |send: &Send| &trace.records[send.record as usize];
+    // The latest place in time of each session so far: its turns come at that place or later.
+    let key = |send: &Send| (send.due_ns, send.record);
+    let mut by_turn: Vec<u32> = (0_u32..).take(sends.len()).collect();
+    by_turn.sort_by_key(|&place| {
+        let record = record(&sends[place as usize]);
+        (record.session, record.turn)
+    });
+    let mut keys = vec![(0_i64, 0_u32, 0_u32); sends.len()];
+    let mut moved = false;
+    let mut previous: Option<&Send> = None;
+    let mut latest = (0_i64, 0_u32);
+    for &place in &by_turn {
+        let send = &sends[place as usize];
+        let follows = previous.is_some_and(|other| record(other).session == record(send).session);
+        let own = key(send);
+        moved |= follows && own < latest;
+        latest = if follows { own.max(latest) } else { own };
+        keys[place as usize] = (latest.0, latest.1, record(send).turn);
+        previous = Some(send);
+    }
+    if moved {
+        let mut keyed: Vec<_> = keys.into_iter().zip(sends.iter().copied()).collect();
+        keyed.sort_by_key(|(key, _)| *key);
+        *sends = keyed.into_iter().map(|(_, send)| send).collect();
+    }
+}
+
+/// Why nothing is left.
+fn nothing(trace: &Trace, left_out: &LeftOut) -> String {
+    let parts: Vec<String> = [
+        (left_out.before_start, "lie before --fixed-schedule-start-offset"),
+        (left_out.after_end, "lie after --fixed-schedule-end-offset"),
+        (left_out.beyond_duration, "are due after --benchmark-duration"),
+        (left_out.beyond_count, "are beyond --request-count"),
+    ]
+    .iter()
+    .filter(|(rows, _)| *rows > 0)
+    .map(|(rows, why)| format!("{rows} {why}"))
+    .collect();
+    format!("of the trace's {} rows, {}", trace.records.len(), parts.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_capped_and_the_first_keeps_its_time() {
+        let mut sends: Vec<Send> = [50, 100, 60_100, 60_200, 60_200]
+            .into_iter()
+            .zip(0_u32..)
+            .map(|(due_ns, record)| Send { record, due_ns })
+            .collect();
+        cap_gaps(&mut sends, 500);
+        let dues: Vec<i64> = sends.iter().map(|send| send.due_ns).collect();
+        assert_eq!(dues, [50, 100, 600, 700, 700]);
+    }
+}

@@ -1,0 +1,218 @@
+//! The plan as its callers see it: small traces and options in, rows out.
+
+use std::collections::HashMap;
+
+use onbeat_shared::trace::blocks::BlockIds;
+use onbeat_shared::trace::decimal::{Decimal, Ratio};
+use onbeat_shared::trace::record::Record;
+use onbeat_shared::trace::session::SessionNames;
+use onbeat_shared::trace::{Format, Source, Trace};
+use onbeat_shared::units::{NANOS_PER_MILLI, SessionIndex, TraceNanos};
+use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, proptest};
+
+use super::{Plan, PlanError, PlanMode, PlanOptions, build};
+
+/// Rows of (timestamp in ms, session, turn), 100 tokens each.
+fn trace(rows: &[(i64, u32, u32)]) -> Trace {
+    let record = |(line, &(at_ms, session, turn))| Record {
+        row: line,
+        at: TraceNanos(at_ms * NANOS_PER_MILLI),
+        input_tokens: 100,
+        output_tokens: Some(4),
+        session: SessionIndex(session),
+        turn,
+        first_block: 0,
+        block_count: 0,
+    };
+    let sessions = rows.iter().map(|&(_, session, _)| session + 1).max().unwrap_or(0);
+    Trace {
+        source: Source {
+            name: "t.jsonl".to_owned(),
+            sha256: String::new(),
+            format: Format::Bailian,
+            rows: rows.len() as u64,
+            bytes: 0,
+        },
+        records: (1..).zip(rows).map(record).collect(),
+        blocks: BlockIds::default(),
+        block_tokens: 16,
+        sessions: SessionNames::Fresh(sessions),
+        warnings: Vec::new(),
+    }
+}
+
+/// Every row its own session.
+fn single(at_ms: &[i64]) -> Trace {
+    let rows: Vec<(i64, u32, u32)> =
+        at_ms.iter().zip(0..).map(|(&at, session)| (at, session, 0)).collect();
+    trace(&rows)
+}
+
+fn dues_ms(plan: &Plan) -> Vec<f64> {
+    let due = |row: &onbeat_shared::log::plan_row::PlanRow| row.due.expect("open loop").0;
+    plan.rows.iter().map(|row| due(row) as f64 / NANOS_PER_MILLI as f64).collect()
+}
+
+fn lines(plan: &Plan) -> Vec<u64> {
+    plan.rows.iter().map(|row| row.row).collect()
+}
+
+fn speedup(text: &str) -> Ratio {
+    Decimal::parse(text).and_then(Decimal::ratio).expect("a ratio")
+}
+
+fn built(trace: &Trace, options: &PlanOptions) -> Plan {
+    build(trace, options).expect("a plan")
+}
+
+#[test]
+fn the_earliest_row_is_the_zero_wherever_it_stands() {
+    let plan = built(&single(&[900, 0, 400]), &PlanOptions::default());
+    assert_eq!(lines(&plan), [2, 3, 1]);
+    assert_eq!(dues_ms(&plan), [0.0, 400.0, 900.0]);
+    assert_eq!(plan.record_of, [1, 2, 0]);
+    assert_eq!(plan.sessions, ["session_000001", "session_000002", "session_000000"]);
+}
+
+#[test]
+fn one_instant_keeps_file_order() {
+    let plan = built(&single(&[1000; 6]), &PlanOptions::default());
+    assert_eq!(lines(&plan), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(dues_ms(&plan), [0.0; 6]);
+}
+
+#[test]
+fn a_window_is_inclusive_and_its_start_is_the_zero() {
+    let options = PlanOptions {
+        start_offset_ns: Some(500 * NANOS_PER_MILLI),
+        end_offset_ns: Some(2000 * NANOS_PER_MILLI),
+        speedup: speedup("2"),
+        ..PlanOptions::default()
+    };
+    let plan = built(&single(&[0, 1000, 2000, 3000]), &options);
+    assert_eq!(dues_ms(&plan), [250.0, 750.0]);
+    assert_eq!((plan.left_out.before_start, plan.left_out.after_end), (1, 1));
+    assert!(plan.warnings[0].contains("due 0.250 s after"), "{:?}", plan.warnings);
+    let open = PlanOptions { start_offset_ns: None, ..options };
+    assert_eq!(dues_ms(&built(&single(&[700, 1000, 3000]), &open)), [0.0, 150.0]);
+}
+
+#[test]
+fn the_idle_gap_cap_is_wall_clock_after_the_speed_up() {
+    let options = PlanOptions {
+        speedup: speedup("10"),
+        idle_gap_cap_ns: Some(5_000 * NANOS_PER_MILLI),
+        ..PlanOptions::default()
+    };
+    let plan = built(&single(&[0, 1_000, 601_000, 602_000]), &options);
+    assert_eq!(dues_ms(&plan), [0.0, 100.0, 5_100.0, 5_200.0]);
+}
+
+#[test]
+fn duration_and_count_cut_the_schedule() {
+    let trace = single(&[0, 1000, 2000, 3000]);
+    let duration_ns = Some(2000 * NANOS_PER_MILLI);
+    let plan = built(&trace, &PlanOptions { duration_ns, ..PlanOptions::default() });
+    assert_eq!((plan.rows.len(), plan.left_out.beyond_duration), (2, 2));
+    let request_count = Some(3);
+    let plan = built(&trace, &PlanOptions { request_count, ..PlanOptions::default() });
+    assert_eq!((plan.rows.len(), plan.left_out.beyond_count), (3, 1));
+}
+
+#[test]
+fn nothing_left_says_why() {
+    let options = PlanOptions { start_offset_ns: Some(i64::MAX), ..PlanOptions::default() };
+    let words = build(&single(&[0, 1]), &options).expect_err("empty").to_string();
+    assert!(words.contains("of the trace's 2 rows, 2 lie before"), "{words}");
+}
+
+#[test]
+fn due_times_beyond_64_bits_are_refused_with_their_line() {
+    let options = PlanOptions { speedup: speedup("0.000001"), ..PlanOptions::default() };
+    let found = build(&single(&[0, 9_000_000_000_000]), &options).expect_err("too far");
+    assert_eq!(found, PlanError::DueOutOfRange(2));
+}
+
+#[test]
+fn turns_wait_for_the_previous_one_unless_strict() {
+    // The second turn of session 0 has a smaller timestamp than the first.
+    let trace = trace(&[(10, 0, 0), (5, 0, 1), (0, 1, 0), (7, 1, 1), (10, 2, 0)]);
+    let plan = built(&trace, &PlanOptions::default());
+    assert_eq!(lines(&plan), [3, 4, 1, 2, 5]);
+    let after: Vec<Option<u32>> = plan.rows.iter().map(|row| row.after.map(|a| a.0)).collect();
+    assert_eq!(after, [None, Some(0), None, Some(2), None]);
+    assert_eq!(dues_ms(&plan), [0.0, 7.0, 10.0, 5.0, 10.0]);
+    assert_eq!(plan.rows.iter().map(|row| row.turn).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
+
+    let strict = PlanOptions { mode: PlanMode::OpenLoopStrict, ..PlanOptions::default() };
+    let plan = built(&trace, &strict);
+    assert_eq!(lines(&plan), [3, 2, 4, 1, 5]);
+    assert!(plan.rows.iter().all(|row| row.after.is_none()));
+    assert_eq!(plan.rows.iter().map(|row| row.turn).collect::<Vec<_>>(), [0, 1, 1, 0, 0]);
+}
+
+#[test]
+fn sessions_share_servers_in_turn() {
+    let options = PlanOptions { targets: 2, ..PlanOptions::default() };
+    let plan = built(&trace(&[(0, 0, 0), (1, 1, 0), (2, 2, 0), (3, 0, 1)]), &options);
+    assert_eq!(plan.rows.iter().map(|row| row.target).collect::<Vec<_>>(), [0, 1, 0, 0]);
+}
+
+fn traces() -> impl Strategy<Value = Trace> {
+    prop::collection::vec((-50_i64..50, 0_u32..6), 1..60).prop_map(|rows| {
+        let mut turns: HashMap<u32, u32> = HashMap::new();
+        let rows: Vec<(i64, u32, u32)> = rows
+            .into_iter()
+            .map(|(at, session)| {
+                let next = turns.entry(session).or_default();
+                *next += 1;
+                (at, session, *next - 1)
+            })
+            .collect();
+        trace(&rows)
+    })
+}
+
+proptest! {
+    #[test]
+    fn cores_change_nothing_but_the_core(trace in traces(), cores in 1_u16..9) {
+        let one = built(&trace, &PlanOptions::default());
+        let many = built(&trace, &PlanOptions { cores, ..PlanOptions::default() });
+        let mut core_of: HashMap<u32, u16> = HashMap::new();
+        for (a, b) in one.rows.iter().zip(&many.rows) {
+            prop_assert!(b.core.0 < cores);
+            prop_assert_eq!(*core_of.entry(b.session.0).or_insert(b.core.0), b.core.0);
+            prop_assert_eq!(*a, onbeat_shared::log::plan_row::PlanRow { core: a.core, ..*b });
+        }
+        prop_assert_eq!(one.rows.len(), trace.records.len());
+        prop_assert_eq!(one.sessions, many.sessions);
+    }
+
+    #[test]
+    fn every_turn_comes_after_the_one_it_waits_for(trace in traces()) {
+        let plan = built(&trace, &PlanOptions::default());
+        let mut last: HashMap<u32, u32> = HashMap::new();
+        let mut latest = i64::MIN;
+        for (request, row) in plan.rows.iter().enumerate() {
+            prop_assert_eq!(row.request.as_usize(), request);
+            prop_assert_eq!(row.after.map(|after| after.0), last.insert(row.session.0, row.request.0));
+            // Due times rise, but for a turn that stands behind a later one of its session.
+            let due = row.due.expect("open loop").0;
+            prop_assert!(due >= latest || row.after.is_some());
+            latest = latest.max(due);
+        }
+    }
+
+    #[test]
+    fn a_speed_up_is_exact(at in prop::collection::vec(0_i64..1_000_000, 1..20)) {
+        let options = PlanOptions { speedup: speedup("0.75"), ..PlanOptions::default() };
+        let plan = built(&single(&at), &options);
+        let zero = at.iter().min().expect("at least one");
+        for row in &plan.rows {
+            let place = usize::try_from(row.row - 1).expect("small");
+            let exact_times_3 = (at[place] - zero) * NANOS_PER_MILLI * 4;
+            let error = (row.due.expect("open loop").0 * 3 - exact_times_3).abs();
+            prop_assert!(error <= 1, "{error}");
+        }
+    }
+}
