@@ -6,6 +6,8 @@
 //! only carrier of a meaning: verdicts have a word and a shape, lines have a name and an order.
 //! This module decides no layout beyond the constants here.
 
+#![expect(clippy::disallowed_methods, reason = "the one module that makes colours")]
+
 use std::sync::Arc;
 
 use eframe::egui::{
