@@ -205,7 +205,7 @@ fn read_content(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<(), Malf
 /// Visits the members of every object in the array here.
 fn parts<'a>(
     cursor: &mut Cursor<'a>,
-    member: &mut dyn FnMut(&mut Cursor<'a>, &[u8]) -> Result<(), Malformed>,
+    member: &mut impl FnMut(&mut Cursor<'a>, &[u8]) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
     cursor.array(|cursor| {
         if cursor.peek()? != b'{' {

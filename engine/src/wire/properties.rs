@@ -293,7 +293,10 @@ fn reference_chunks(mut bytes: &[u8]) -> Option<(Vec<u8>, bool)> {
     let mut data = Vec::new();
     loop {
         let Some(line) = take_line(&mut bytes)? else { return Some((data, false)) };
-        let size = line.split(|&byte| byte == b';').next()?.trim_ascii_end();
+        let mut size = line.split(|&byte| byte == b';').next()?;
+        while let Some((b' ' | b'\t', digits)) = size.split_last() {
+            size = digits;
+        }
         if !size.iter().all(u8::is_ascii_hexdigit) {
             return None;
         }

@@ -200,7 +200,8 @@ impl DoneFlags {
     pub const DONE_MARK: Self = Self(1);
     /// It was sent again once because a reused connection had been closed under it.
     pub const RESENT: Self = Self(2);
-    /// Bytes came after the answer's end; the connection was dropped.
+    /// Bytes came after the answer's end and were ignored. The connection was dropped, unless they
+    /// were events between `[DONE]` and a proper end of the body.
     pub const STRAY_BYTES: Self = Self(4);
     /// Its body was not rendered when it was due.
     pub const UNDERRUN: Self = Self(8);
@@ -342,6 +343,7 @@ impl Record {
 
     /// The record in these bytes; `None` for a kind or class this version does not know.
     #[must_use]
+    #[inline]
     pub fn decode(bytes: &[u8; RECORD_BYTES]) -> Option<Self> {
         let raw = Raw::from_bytes(bytes);
         let request = RequestIndex(raw.request);
