@@ -106,10 +106,12 @@ pub struct RecordBlock<'a> {
 impl<'a> RecordBlock<'a> {
     /// The records; `None` for one whose kind or class this version does not know.
     pub fn iter(&self) -> impl Iterator<Item = Option<Record>> + use<'a> {
-        self.payload
-            .chunks_exact(RECORD_BYTES)
-            .filter_map(|record| record.first_chunk::<RECORD_BYTES>())
-            .map(Record::decode)
+        self.raw().map(Record::decode)
+    }
+
+    /// The records' bytes, for readers that do not need all of them decoded.
+    pub(crate) fn raw(&self) -> impl Iterator<Item = &'a [u8; RECORD_BYTES]> + use<'a> {
+        self.payload.chunks_exact(RECORD_BYTES).filter_map(|record| record.first_chunk())
     }
 
     /// How many records there are.

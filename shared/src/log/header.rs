@@ -56,6 +56,40 @@ pub struct Manifest {
     pub model: String,
 }
 
+/// The lateness limit where the manifest does not say: 1 ms.
+const MAX_LATENESS_US: u64 = 1_000;
+
+impl Manifest {
+    /// What stands in for a manifest that was damaged: nothing is known but the plan's length.
+    pub(crate) fn lost(planned: u32) -> Self {
+        let unknown = || "unknown".to_owned();
+        Self {
+            run_id: unknown(),
+            onbeat_version: unknown(),
+            started_unix_ns: 0,
+            mode: unknown(),
+            trace: TraceSource {
+                name: unknown(),
+                sha256: unknown(),
+                format: unknown(),
+                ..TraceSource::default()
+            },
+            config: serde_json::Value::Null,
+            targets: Vec::new(),
+            host: Host { hostname: unknown(), kernel: unknown(), cpu: unknown(), cpus: 0 },
+            driver: unknown(),
+            cores: Vec::new(),
+            pacing: Pacing { kind: unknown(), ..Pacing::default() },
+            max_lateness_us: MAX_LATENESS_US,
+            seed: 0,
+            token_source: unknown(),
+            planned,
+            endpoint: unknown(),
+            model: unknown(),
+        }
+    }
+}
+
 /// A trace, by name and digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceSource {

@@ -38,7 +38,8 @@
 //! 60..64  CRC-32 of bytes 0..60 (IEEE, as in zlib)
 //! ```
 //!
-//! A header that is damaged but is followed by a block is read as version 1, with a warning.
+//! A header that is damaged but is followed by a block is read as version 1, with a warning. So is
+//! a log whose manifest is damaged but whose plan is not.
 //!
 //! # Block: 32 bytes of header, then the payload
 //!
@@ -112,7 +113,7 @@ pub use header::{
 };
 pub use outcome::{Class, FinishReason, Outcome};
 pub use plan_row::{PLAN_ROW_BYTES, PlanRow};
-pub use record::{ChunkKind, DoneFlags, RECORD_BYTES, Record, UNKNOWN_TOKENS, Usage};
+pub use record::{ChunkKind, ContentEvent, DoneFlags, RECORD_BYTES, Record, UNKNOWN_TOKENS, Usage};
 
 /// The version of the format that this code writes, and the newest it reads.
 pub const FORMAT_VERSION: u16 = 1;

@@ -262,7 +262,7 @@ mod tests {
         let mut sample = Sample::new();
         let request = sample.plan(10 * MS);
         sample.dispatch(request, 12 * MS, 15 * MS);
-        let time = crate::units::RunNanos(100 * MS);
+        let time = RunNanos(100 * MS);
         let kind = ChunkKind::REASONING;
         let core = CoreIndex(0);
         sample.push(core, Record::Chunk { request, time, kind, tokens: 1, bytes: 4 });

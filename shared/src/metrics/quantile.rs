@@ -185,8 +185,11 @@ impl Binned {
 
     fn push(&mut self, value: f64, steps: f64) {
         let side = if value < 0.0 { &mut self.negative } else { &mut self.positive };
-        // The histogram grows as needed; a float beyond 64 bits saturates.
-        side.saturating_record(whole_steps(value.abs() * steps));
+        let bin = whole_steps(value.abs() * steps);
+        // The histogram grows as needed; where it cannot, its last bin takes the value.
+        if side.record(bin).is_err() {
+            side.saturating_record(bin);
+        }
         self.count += 1;
         let distance = value - self.mean;
         self.mean += distance / count(self.count);

@@ -57,9 +57,10 @@ pub(super) fn build(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Run,
     join.anchors.sort_by_key(|anchor| anchor.time);
     join.losses.sort_by_key(|loss| loss.time);
     let mut warnings = blocks.warnings(&plan);
+    let planned = u32::try_from(plan.len()).unwrap_or(u32::MAX);
     warnings.extend(join.warnings(blocks.footer.as_deref()));
     Ok(Run {
-        manifest: *blocks.manifest,
+        manifest: blocks.manifest.map_or_else(|| Manifest::lost(planned), |manifest| *manifest),
         footer: blocks.footer.map(|footer| *footer),
         plan,
         sessions,
@@ -78,7 +79,7 @@ pub(super) fn build(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Run,
 
 /// The log's blocks, sorted by kind.
 struct Blocks<'a> {
-    manifest: Box<Manifest>,
+    manifest: Option<Box<Manifest>>,
     plan: Vec<PlanRows<'a>>,
     sessions: Vec<SessionNames<'a>>,
     records: Vec<RecordBlock<'a>>,
@@ -98,18 +99,8 @@ struct Blocks<'a> {
 impl<'a> Blocks<'a> {
     fn read(bytes: &'a [u8], progress: &dyn Fn(f32) -> bool) -> Result<Self, LogError> {
         let mut decoder = Decoder::new(bytes)?;
-        let mut header_damaged = false;
-        let mut first = decoder.next();
-        if let Some(Item::DamagedHeader) = first {
-            header_damaged = true;
-            first = decoder.next();
-        }
-        let manifest = match first {
-            Some(Item::Manifest(manifest)) => manifest,
-            other => return Err(LogError::NoManifest { reason: instead_of_manifest(other) }),
-        };
         let mut blocks = Self {
-            manifest,
+            manifest: None,
             plan: Vec::new(),
             sessions: Vec::new(),
             records: Vec::new(),
@@ -118,7 +109,7 @@ impl<'a> Blocks<'a> {
             cut_at: 0,
             damaged_bytes: 0,
             damages: Vec::new(),
-            header_damaged,
+            header_damaged: false,
             unknown_blocks: 0,
             repeated_documents: 0,
             plan_conflicts: 0,
@@ -133,11 +124,25 @@ impl<'a> Blocks<'a> {
             seen += 1;
             blocks.take(item);
         }
+        if blocks.manifest.is_none() && blocks.plan.is_empty() {
+            return Err(LogError::NoManifest { reason: blocks.instead_of_manifest() });
+        }
         Ok(blocks)
+    }
+
+    fn instead_of_manifest(&self) -> String {
+        if self.cut_bytes > 0 {
+            format!("the file ends {} bytes into it; nothing was recorded", self.cut_bytes)
+        } else if let Some(damage) = self.damages.first() {
+            format!("it is damaged and no plan follows it ({damage})")
+        } else {
+            "the file ends after its header; nothing was recorded".into()
+        }
     }
 
     fn take(&mut self, item: Item<'a>) {
         match item {
+            Item::Manifest(manifest) if self.manifest.is_none() => self.manifest = Some(manifest),
             Item::Plan(rows) => self.plan.push(rows),
             Item::Sessions(names) => self.sessions.push(names),
             Item::Records(block) => self.records.push(block),
@@ -161,7 +166,8 @@ impl<'a> Blocks<'a> {
 
     /// The plan, one row per request. The file's length bounds it, not the count it states.
     fn plan_table(&mut self, file_bytes: usize) -> Vec<PlanRow> {
-        let limit = (self.manifest.planned as usize).min(file_bytes / PLAN_ROW_BYTES);
+        let stated = self.manifest.as_ref().map_or(u32::MAX, |manifest| manifest.planned);
+        let limit = (stated as usize).min(file_bytes / PLAN_ROW_BYTES);
         let mut plan: Vec<PlanRow> = Vec::new();
         let mut known: Vec<bool> = Vec::new();
         for row in self.plan.iter().flat_map(PlanRows::iter) {
@@ -178,7 +184,7 @@ impl<'a> Blocks<'a> {
             known[i] = true;
         }
         // Records come after the whole plan, so with any of them a missing row is a damaged one.
-        if !self.records.is_empty() {
+        if !self.records.is_empty() && self.manifest.is_some() {
             while plan.len() < limit {
                 plan.push(lost_row(plan.len()));
                 known.push(false);
@@ -233,12 +239,17 @@ impl<'a> Blocks<'a> {
                     .into(),
             );
         }
-        if plan.len() < self.manifest.planned as usize {
-            words.push(format!(
+        match &self.manifest {
+            None => words.push(
+                "the manifest is damaged: what ran, where and with which options is not known"
+                    .into(),
+            ),
+            Some(manifest) if plan.len() < manifest.planned as usize => words.push(format!(
                 "the log ends inside its plan: {} of {} rows",
                 plan.len(),
-                self.manifest.planned
-            ));
+                manifest.planned
+            )),
+            Some(_) => {}
         }
         let counted = [
             (self.lost_rows, "rows of the plan are lost; their requests have no plan"),
@@ -275,17 +286,6 @@ impl<'a> Blocks<'a> {
             .iter()
             .map(|(&core, blocks)| format!("{blocks} blocks of {} are missing", who(core)))
             .collect()
-    }
-}
-
-fn instead_of_manifest(item: Option<Item<'_>>) -> String {
-    match item {
-        None => "the file ends after its header; nothing was recorded".into(),
-        Some(Item::TornTail { bytes, .. }) => {
-            format!("the file ends {bytes} bytes into it; nothing was recorded")
-        }
-        Some(Item::Damaged { reason, .. }) => reason.into(),
-        Some(_) => "the file's first block is another kind".into(),
     }
 }
 

@@ -9,7 +9,7 @@ use super::chunks::{Chunk, Chunks, TOKENS_MAX};
 use super::events::{Anchor, Connect, Loss, Stall};
 use super::requests::{NO_TIME, Requests};
 use crate::log::{
-    ChunkKind, DoneFlags, Footer, PlanRow, Record, RecordBlock, UNKNOWN_TOKENS, Usage,
+    ChunkKind, ContentEvent, DoneFlags, Footer, PlanRow, Record, RecordBlock, UNKNOWN_TOKENS, Usage,
 };
 use crate::units::{CoreIndex, NANOS_PER_MILLI, RequestIndex, RunNanos};
 
@@ -65,8 +65,12 @@ impl Join {
     /// First pass: everything but the content events, which are counted.
     pub(super) fn facts(&mut self, block: &RecordBlock<'_>) {
         let core = block.core;
-        for record in block.iter() {
-            match record {
+        for bytes in block.raw() {
+            if let Some(event) = Record::decode_chunk(bytes) {
+                self.count_event(&event);
+                continue;
+            }
+            match Record::decode(bytes) {
                 None => self.unknown_records += 1,
                 Some(Record::Stall { start, length_ns }) => {
                     self.stalls.push(Stall { core, start, length_ns });
@@ -94,11 +98,6 @@ impl Join {
             return;
         }
         match *record {
-            Record::Chunk { tokens, .. } => {
-                self.counts[i] += 1;
-                self.requests.chunk_tokens[i] += u64::from(tokens.min(TOKENS_MAX));
-                self.clipped += u64::from(tokens > TOKENS_MAX);
-            }
             Record::Dispatch { sent, ready, due, target, reused, .. } => {
                 self.dispatch(i, core, [sent, ready], due, target, reused);
             }
@@ -115,11 +114,24 @@ impl Join {
             Record::Text { part, used, bytes, .. } => {
                 self.texts.push((request.0, part, used, bytes));
             }
-            Record::Stall { .. }
+            // Content events are counted before they come here.
+            Record::Chunk { .. }
+            | Record::Stall { .. }
             | Record::Connect { .. }
             | Record::Lost { .. }
             | Record::Anchor { .. } => {}
         }
+    }
+
+    fn count_event(&mut self, event: &ContentEvent) {
+        let i = event.request.as_usize();
+        let Some(count) = self.counts.get_mut(i) else {
+            self.strangers += 1;
+            return;
+        };
+        *count += 1;
+        self.requests.chunk_tokens[i] += u64::from(event.tokens.min(TOKENS_MAX));
+        self.clipped += u64::from(event.tokens > TOKENS_MAX);
     }
 
     fn dispatch(
@@ -180,12 +192,10 @@ impl Join {
 
     /// Second pass: the content events find their places.
     pub(super) fn events(&mut self, block: &RecordBlock<'_>, chunks: &mut Chunks) {
-        for record in block.iter() {
-            let Some(Record::Chunk { request, time, kind, tokens, bytes }) = record else {
-                continue;
-            };
-            let i = request.as_usize();
+        for event in block.raw().filter_map(Record::decode_chunk) {
+            let i = event.request.as_usize();
             if let Some(place) = self.counts.get_mut(i) {
+                let ContentEvent { time, kind, tokens, bytes, .. } = event;
                 chunks.put(i, *place, Chunk { time, tokens, bytes, kind });
                 *place += 1;
             }
