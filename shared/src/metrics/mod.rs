@@ -31,6 +31,9 @@ pub mod throughput;
 pub mod tokens;
 pub mod verdict;
 
+#[cfg(test)]
+mod checks;
+
 pub use assemble::report;
 pub use latency::Metric;
 pub use quantile::Statistic;

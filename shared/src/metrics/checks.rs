@@ -1,0 +1,234 @@
+//! Tests of whole reports: their JSON against the schema, and the cases people disagree about.
+
+use serde_json::{Map, Value};
+
+use super::slo::Goals;
+use super::{Report, ReportOptions, report};
+use crate::log::sample::{self, Sample};
+use crate::log::{Class, Record};
+use crate::run::{Run, State};
+use crate::units::{CoreIndex, RunNanos};
+
+const MS: i64 = 1_000_000;
+const SCHEMA: &str = include_str!("../../report.schema.json");
+
+fn read(sample: &Sample) -> Run {
+    Run::read(&sample.bytes()).expect("a log")
+}
+
+fn plain(sample: &Sample) -> Report {
+    report(&read(sample), &ReportOptions::default())
+}
+
+/// Checks a value against the part of JSON Schema that our schema uses.
+fn check(schema: &Value, value: &Value, root: &Value, at: &str) {
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        let target = root.pointer(name.trim_start_matches('#')).expect("a definition");
+        check(target, value, root, at);
+    }
+    if let Some(constant) = schema.get("const") {
+        assert_eq!(value, constant, "{at}");
+    }
+    if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
+        assert!(choices.contains(value), "{at}: {value}");
+    }
+    let types: Vec<&str> = match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => return,
+    };
+    assert!(types.iter().any(|name| has_type(value, name)), "{at}: {value} is not {types:?}");
+    match value {
+        Value::Object(fields) => check_fields(schema, fields, root, at),
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                check(&schema["items"], item, root, &format!("{at}[{i}]"));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn check_fields(schema: &Value, fields: &Map<String, Value>, root: &Value, at: &str) {
+    let none = Map::new();
+    let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+        assert!(fields.contains_key(name.as_str().expect("a name")), "{at} lacks {name}");
+    }
+    for (name, value) in fields {
+        let at = format!("{at}.{name}");
+        match (known.get(name), schema.get("additionalProperties")) {
+            (Some(schema), _) => check(schema, value, root, &at),
+            (None, Some(schema @ Value::Object(_))) => check(schema, value, root, &at),
+            (None, _) => panic!("{at} is not in the schema"),
+        }
+    }
+}
+
+fn has_type(value: &Value, name: &str) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "number" => value.is_number(),
+        "integer" => value.is_u64() || value.is_i64(),
+        other => panic!("a type the schema must not use: {other}"),
+    }
+}
+
+#[test]
+fn reports_fit_the_schema() {
+    let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+    let full = Run::read(&sample::log(4, 300)).expect("a log");
+    let empty = read(&Sample::new());
+    let goals = Goals::parse("ttft:200 itl:12 decode_tps:20").expect("goals");
+    let with_goals = ReportOptions { slo: Some(goals), ..ReportOptions::default() };
+    for run in [&full, &empty] {
+        for options in [&ReportOptions::default(), &with_goals] {
+            let json = serde_json::to_value(report(run, options)).expect("JSON");
+            check(&schema, &json, &schema, "report");
+        }
+    }
+}
+
+#[test]
+fn a_run_without_data_has_null_everywhere() {
+    let json = serde_json::to_value(plain(&Sample::new())).expect("JSON");
+    for section in ["latency", "tokens", "throughput"] {
+        for (name, value) in json[section].as_object().expect("a section") {
+            assert!(value.is_null(), "{section}.{name} is {value}");
+        }
+    }
+    for path in ["/run/duration_s", "/schedule/offered_rps", "/schedule/lateness_us"] {
+        assert!(json.pointer(path).expect(path).is_null(), "{path}");
+    }
+    for path in ["/cache/ideal_hit_rate", "/cache/reported_hit_rate", "/slo/goodput_requests"] {
+        assert!(json.pointer(path).expect(path).is_null(), "{path}");
+    }
+    assert_eq!(json["verdict"]["schedule_held"], false);
+}
+
+#[test]
+fn failures_do_not_thin_the_latency() {
+    // Case H08: 50 answers after 100 ms, 50 refused at once.
+    let mut sample = Sample::new();
+    for k in 0..100 {
+        let request = sample.plan(k * MS);
+        if k % 2 == 0 {
+            sample.dispatch(request, k * MS, k * MS);
+            sample.chunks(request, &[(k + 100) * MS, (k + 101) * MS]);
+            sample.done(request, (k + 101) * MS, Class::Ok);
+        } else {
+            sample.done(request, k * MS, Class::ConnectRefused);
+        }
+    }
+    let report = plain(&sample);
+    let ttft = report.latency.ttft_ms.expect("fifty answers");
+    assert_eq!((ttft.count, ttft.p50, ttft.min), (50, 100.0, 100.0));
+    assert_eq!((report.outcomes.ok, report.outcomes.connect_error), (50, 50));
+    assert_eq!(report.outcomes.by_class["connect_refused"], 50);
+    assert_eq!(report.notes.ttft_ms_p99_failures_as_infinite, None, "half of them never came");
+    assert!(report.verdict.schedule_held, "{:?}", report.verdict.reasons);
+}
+
+#[test]
+fn one_straggler_leaves_the_sending_windows_rate_alone() {
+    // Case H11: 999 requests in 10 s, one of them ends after 60 s.
+    let mut sample = Sample::new();
+    for k in 0..1_000 {
+        let sent = k * 10 * MS;
+        let request = sample.send(sent);
+        let first = if k == 999 { 59_000 * MS } else { sent + 100 * MS };
+        sample.chunks(request, &[first, first + MS]);
+        sample.done(request, if k == 999 { 60_000 * MS } else { first + MS }, Class::Ok);
+    }
+    let report = plain(&sample);
+    let close = |found: Option<f64>, expected: f64| {
+        assert!((found.expect("a rate") - expected).abs() < expected * 1e-3, "{found:?}");
+    };
+    close(report.throughput.requests_per_s, 1_000.0 / 60.0);
+    close(report.notes.requests_per_s_of_sending_window, 1_000.0 / 9.99);
+    close(report.schedule.offered_rps, 1_000.0 / 9.99);
+    assert_eq!(report.run.duration_s, Some(60.0));
+}
+
+#[test]
+fn the_verdict_names_every_cause() {
+    let mut sample = Sample::new();
+    for k in 0..100 {
+        let request = sample.plan(k * MS);
+        sample.dispatch(request, k * MS, k * MS + 2 * MS);
+        sample.done(request, 400 * MS, Class::Ok);
+    }
+    let late = plain(&sample);
+    assert!(!late.verdict.schedule_held);
+    assert!(late.verdict.reasons.iter().any(|words| words.contains("2000 us")), "{late:?}");
+    let options = ReportOptions { max_lateness_us: Some(3_000), ..ReportOptions::default() };
+    assert!(report(&read(&sample), &options).verdict.schedule_held, "a higher limit");
+
+    let never = sample.plan(100 * MS);
+    let report = plain(&sample);
+    assert_eq!((report.schedule.never_sent, report.outcomes.never_sent), (1, 1));
+    assert_eq!(report.outcomes.by_class["no_record"], 1);
+    assert!(report.verdict.reasons[0].contains("1 of 101"), "{:?}", report.verdict);
+    sample.done(never, 401 * MS, Class::NotReached);
+    sample.interrupted = true;
+    let stopped = plain(&sample);
+    assert!(stopped.run.interrupted);
+    assert!(stopped.verdict.reasons.iter().all(|words| !words.contains("never sent")));
+}
+
+#[test]
+fn a_log_without_footer_tells_flight_from_not_reached() {
+    // Case H10, with the sender killed.
+    let mut sample = Sample::new();
+    sample.closed = false;
+    for k in 0..3 {
+        let request = sample.send(k * MS);
+        if k == 0 {
+            sample.done(request, 9 * MS, Class::Ok);
+        }
+    }
+    sample.plan(20 * MS);
+    let run = read(&sample);
+    assert_eq!(run.state, State::Unfinished { cut_bytes: 0 });
+    let report = report(&run, &ReportOptions::default());
+    assert!(report.run.torn);
+    assert_eq!((report.notes.open, report.notes.not_reached), (2, 1));
+    assert_eq!(report.schedule.never_sent, 0);
+    assert!(!report.verdict.schedule_held);
+    assert_eq!(report.outcomes.by_class["in_flight_when_log_ends"], 2);
+}
+
+#[test]
+fn a_step_of_the_wall_clock_is_said_and_changes_nothing() {
+    // Case H19.
+    let mut sample = Sample::new();
+    let request = sample.send(0);
+    sample.chunks(request, &[100 * MS, 120 * MS]);
+    sample.done(request, 121 * MS, Class::Ok);
+    let before = plain(&sample);
+    let unix_ns = sample.manifest.started_unix_ns + 3_600_000_000_000;
+    let time = RunNanos(60 * MS);
+    sample.push(CoreIndex::CONDUCTOR, Record::Anchor { time, unix_ns, monotonic_ns: 0 });
+    let after = plain(&sample);
+    assert_eq!(after.latency, before.latency);
+    assert!(after.notes.warnings[0].contains("stepped by 3599940 ms"), "{:?}", after.notes);
+}
+
+#[test]
+fn a_range_speaks_of_its_own_requests() {
+    let mut sample = Sample::new();
+    for k in 0..10 {
+        let request = sample.send(k * MS);
+        sample.chunks(request, &[(k + 10) * MS, (k + 11) * MS]);
+        sample.done(request, (k + 11) * MS, Class::Ok);
+    }
+    let range = Some((RunNanos(2 * MS), RunNanos(5 * MS)));
+    let part = report(&read(&sample), &ReportOptions { range, ..ReportOptions::default() });
+    assert_eq!((part.schedule.planned, part.outcomes.ok), (3, 3));
+    assert_eq!(part.run.duration_s, Some(0.013));
+    assert!(part.verdict.schedule_held);
+}
