@@ -1,7 +1,7 @@
 //! Every bound of the engine, with its reason. Nothing here is tunable by a user.
 //!
-//! A limit is where trouble stops being a surprise: queues are bounded, parsers stop at stated caps,
-//! and a number that would overflow a format is refused at the edge.
+//! A limit is where trouble stops being a surprise: queues are bounded, parsers stop at stated
+//! caps, and a number that would overflow a format is refused at the edge.
 
 /// Most requests in one plan: a request index is a `u32` and the top value means "none".
 pub const REQUESTS_MAX: usize = u32::MAX as usize - 1;
@@ -13,6 +13,8 @@ pub const CORES_MAX: usize = 1_024;
 /// Bytes of a trace file mapped at once: large enough that mapping costs nothing, small enough that
 /// resident memory stays that of the parsed rows. A multiple of every page size in use.
 pub const TRACE_WINDOW_BYTES: usize = 8 << 20;
+/// Longest prompt that is made of words: three hundred times the longest of public traces.
+pub const PROMPT_TOKENS_MAX: u32 = 1 << 28;
 /// Longest line of a trace: five hundred times the longest of the public ones.
 pub const TRACE_LINE_BYTES_MAX: usize = 1 << 30;
 
@@ -43,6 +45,17 @@ pub const ERROR_TEXT_BYTES_MAX: usize = 1 << 10;
 const _: () = assert!(TRACE_WINDOW_BYTES.is_multiple_of(64 << 10));
 // simd-json counts a document's bytes in 32 bits.
 const _: () = assert!(TRACE_LINE_BYTES_MAX < u32::MAX as usize);
+/// Longest head of a request the mock reads.
+pub const MOCK_HEAD_BYTES_MAX: usize = 64 << 10;
+/// Most header lines of a request the mock reads.
+pub const MOCK_HEADERS_MAX: usize = 128;
+/// Longest request body the mock reads: the longest real one seen is 3.6 MB.
+pub const MOCK_BODY_BYTES_MAX: usize = 64 << 20;
+/// Requests that may wait on one connection of the mock behind the one being answered.
+pub const MOCK_PIPELINED_MAX: usize = 64;
+/// Bytes of an answer that may wait for a client that does not read; then it is cut off.
+pub const MOCK_UNREAD_BYTES_MAX: usize = 64 << 20;
+
 const _: () = assert!(WRITE_PARTS_MAX <= 1_024);
 const _: () = assert!(CORES_MAX < u16::MAX as usize);
 const _: () = assert!(ERROR_BODY_BYTES_KEPT <= EVENT_BYTES_KEPT);

@@ -16,6 +16,13 @@ pub enum RenderError {
         /// Whether the user named the budget (else it is half of the free memory).
         named: bool,
     },
+    /// A prompt is too long to be one.
+    Prompt {
+        /// 1-based line or row of the trace.
+        row: u64,
+        /// Its length in tokens.
+        tokens: u32,
+    },
     /// A header that cannot be sent; the text names it and never repeats its value.
     Header(String),
     /// A thread could not be started.
@@ -31,6 +38,11 @@ impl fmt::Display for RenderError {
                  (--request-count, --benchmark-duration, a window) or raise --render-budget",
                 if *named { "--render-budget" } else { "half of the memory that is free" }
             ),
+            Self::Prompt { row, tokens } => write!(
+                out,
+                "line {row}: input_length is {tokens}; right would be at most {}",
+                crate::limits::PROMPT_TOKENS_MAX
+            ),
             Self::Header(words) => out.write_str(words),
             Self::Thread(words) => write!(out, "could not start a rendering thread: {words}"),
         }
@@ -43,6 +55,7 @@ impl From<RenderError> for EngineError {
     fn from(error: RenderError) -> Self {
         match error {
             RenderError::Header(words) => Self::Usage(words),
+            RenderError::Prompt { .. } => Self::Input(error.to_string()),
             RenderError::OverBudget { .. } | RenderError::Thread(_) => Self::Run(error.to_string()),
         }
     }

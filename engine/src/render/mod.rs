@@ -6,13 +6,25 @@
 //! the number of threads that rendered them. What does not fit the budget is refused here, with the
 //! number of bytes it needs; nothing is rendered after zero.
 
+mod arena;
+mod assemble;
+mod body;
 pub mod error;
+mod head;
+mod layout;
+mod memory;
 pub mod options;
 pub mod secret;
 
+use onbeat_shared::log::plan_row::PlanRow;
+use onbeat_shared::trace::Trace;
 use onbeat_shared::units::RequestIndex;
 
+use crate::plan::Plan;
+use crate::prompt::vocabulary::Vocabulary;
 pub use crate::render::error::RenderError;
+pub use crate::render::head::request_path;
+use crate::render::layout::Layout;
 pub use crate::render::options::{Destination, Endpoint, RenderOptions};
 pub use crate::render::secret::Secret;
 
@@ -32,6 +44,56 @@ pub struct Bodies {
     /// Where each request's parts start, and one past the last request's.
     first_part: Vec<u64>,
     body_bytes: Vec<u64>,
+    copied: u64,
+}
+
+/// Bytes of a request beside its text, about: its own half of the head, its parts, its numbers.
+const REQUEST_BYTES: u64 = 256;
+
+/// Renders every request of a plan.
+///
+/// # Errors
+/// When the bytes do not fit the budget, a header cannot be sent, a prompt is too long to be one, or
+/// a thread cannot be started.
+pub fn render(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<Bodies, RenderError> {
+    let mut layout = Layout::measure(plan, trace)?;
+    let budget = options.budget_bytes.unwrap_or_else(memory::default_budget);
+    let over =
+        |needed| RenderError::OverBudget { needed, budget, named: options.budget_bytes.is_some() };
+    let expected = Vocabulary::shared().expected_bytes(layout.words());
+    let expected = expected.saturating_add(REQUEST_BYTES * plan.rows.len() as u64);
+    if expected > budget {
+        return Err(over(expected));
+    }
+    layout.place(plan, trace, options.seed);
+    let texts = arena::render(&layout, options.threads)?;
+    let bodies = assemble::assemble(plan, trace, options, &layout, texts)?;
+    // Texts of too many pieces are copied, which nobody could foresee.
+    if bodies.copied > 0 && bodies.memory_bytes() > budget {
+        return Err(over(bodies.memory_bytes()));
+    }
+    Ok(bodies)
+}
+
+/// Adds the JSON body of one request to `out`, the very bytes [`render`] gives it, without keeping
+/// anything: for showing a plan of any size.
+///
+/// # Panics
+/// When the plan has no such request, or is not of this trace.
+pub fn append_body(
+    plan: &Plan,
+    trace: &Trace,
+    options: &RenderOptions,
+    request: RequestIndex,
+    out: &mut Vec<u8>,
+) {
+    let row = &plan.rows[request.as_usize()];
+    let record = &trace.records[plan.record_of[request.as_usize()] as usize];
+    out.extend_from_slice(body::opening(options.endpoint));
+    for span in body::spans(trace, record) {
+        span.key(options.seed, row.source, row.row).append(span.words() as usize, out);
+    }
+    out.extend_from_slice(&body::closing(options, row.max_tokens));
 }
 
 impl Bodies {
@@ -65,6 +127,29 @@ impl Bodies {
         self.body_bytes[request.as_usize()]
     }
 
+    /// Bytes of text that were kept a second time, because their request had too many pieces.
+    #[must_use]
+    pub const fn copied_bytes(&self) -> u64 {
+        self.copied
+    }
+
+    /// Bytes all of it takes in memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let chunks: usize = self.chunks.iter().map(|chunk| chunk.len()).sum();
+        let parts = size_of_val(self.parts.as_slice());
+        let numbers = size_of_val(self.first_part.as_slice()) * 2;
+        (chunks + parts + numbers) as u64
+    }
+
+    /// The plan's rows with the size of their bodies, as a log keeps them.
+    pub fn plan_rows<'a>(&'a self, plan: &'a Plan) -> impl ExactSizeIterator<Item = PlanRow> + 'a {
+        plan.rows
+            .iter()
+            .zip(&self.body_bytes)
+            .map(|(row, &body_bytes)| PlanRow { body_bytes, ..*row })
+    }
+
     fn parts_of(&self, request: RequestIndex) -> &[Part] {
         let at = |place: usize| {
             usize::try_from(self.first_part[place]).expect("parts in memory are addressed by usize")
@@ -72,3 +157,6 @@ impl Bodies {
         &self.parts[at(request.as_usize())..at(request.as_usize() + 1)]
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,9 @@
 //! memory; the first wider id widens the arena once. A negative id is kept as its 64-bit pattern:
 //! ids are names, not quantities. This file does not know what a block's text is.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
 /// Most ids a trace may have: 2 GiB of narrow ones, five times the largest public trace known.
 pub const BLOCK_IDS_MAX: usize = 1 << 29;
 
@@ -24,6 +27,30 @@ pub enum Blocks<'a> {
     /// A slice of a wide arena.
     Wide(&'a [u64]),
 }
+
+/// Ids as small numbers, to index tables with.
+#[derive(Clone, Debug)]
+pub enum Numbering {
+    /// They are small already: they count from about zero. How many numbers there are.
+    Same(u32),
+    /// They are numbered in order of appearance.
+    Numbered(HashMap<u64, u32, Mixing>),
+}
+
+/// Hashing for keys that nobody chooses to collide.
+pub type Mixing = BuildHasherDefault<Mixer>;
+
+/// Spreads a 64-bit key.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mixer(u64);
+
+/// Ids are their own numbers when the largest is below this many times their count: a table of them
+/// then has at most so many unused places for each id of the trace.
+const SPARSEST: usize = 3;
+
+/// All numbers are below this.
+pub const NUMBERS_END: u32 = 1 << 31;
+const _: () = assert!((SPARSEST + 1) * (BLOCK_IDS_MAX + 1) <= NUMBERS_END as usize + SPARSEST + 1);
 
 impl Default for BlockIds {
     fn default() -> Self {
@@ -136,6 +163,79 @@ impl<'a> Blocks<'a> {
     }
 }
 
+impl Numbering {
+    /// A numbering for the ids of one trace.
+    ///
+    /// # Panics
+    /// When there are more than [`BLOCK_IDS_MAX`], which no reader lets through.
+    #[must_use]
+    pub fn of(ids: &BlockIds) -> Self {
+        let count = ids.len();
+        assert!(count <= BLOCK_IDS_MAX, "readers bound the number of block ids");
+        let largest = usize::try_from(ids.max().unwrap_or(0)).unwrap_or(usize::MAX);
+        if largest / SPARSEST > count {
+            return Self::Numbered(HashMap::default());
+        }
+        Self::Same(u32::try_from(largest + 1).expect("bounded: see NUMBERS_END"))
+    }
+
+    /// How many numbers there are so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Same(len) => *len as usize,
+            Self::Numbered(numbers) => numbers.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of an id, if it has one.
+    #[must_use]
+    pub fn number(&self, id: u64) -> Option<u32> {
+        match self {
+            Self::Same(len) => u32::try_from(id).ok().filter(|number| number < len),
+            Self::Numbered(numbers) => numbers.get(&id).copied(),
+        }
+    }
+
+    /// The number of an id, a fresh one if it has none.
+    ///
+    /// # Panics
+    /// When the id is not of the trace the numbering was made for.
+    pub fn number_or_new(&mut self, id: u64) -> u32 {
+        match self {
+            Self::Same(_) => self.number(id).expect("an id of another trace"),
+            Self::Numbered(numbers) => {
+                let next = u32::try_from(numbers.len()).expect("bounded by BLOCK_IDS_MAX");
+                *numbers.entry(id).or_insert(next)
+            }
+        }
+    }
+}
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        let mut mixed = (self.0 ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^= mixed >> 32;
+        self.0 = mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (mixed >> 29);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +251,19 @@ mod tests {
         assert_eq!(ids.slice(0, 3).iter().collect::<Vec<_>>(), [7, u64::MAX, 8]);
         assert_eq!(ids.slice(2, 1).id(0), 8);
         assert_eq!(ids.max(), Some(u64::MAX));
+    }
+
+    #[test]
+    fn small_ids_are_their_own_numbers_and_others_are_counted() {
+        let numbering = |ids: &[u64]| {
+            let mut arena = BlockIds::default();
+            ids.iter().for_each(|&id| arena.push(id));
+            let mut numbering = Numbering::of(&arena);
+            ids.iter().map(|&id| numbering.number_or_new(id)).collect::<Vec<_>>()
+        };
+        assert_eq!(numbering(&[5, 0, 5]), [5, 0, 5]);
+        assert_eq!(numbering(&[1 << 40, 7, 1 << 40]), [0, 1, 0]);
+        assert_eq!(Numbering::of(&BlockIds::default()).number(9), None);
     }
 
     #[test]

@@ -8,10 +8,9 @@
 //! way are not modelled here.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::trace::Trace;
-use crate::trace::blocks::{BLOCK_IDS_MAX, Blocks};
+use crate::trace::blocks::{BLOCK_IDS_MAX, Blocks, Mixing, NUMBERS_END, Numbering};
 use crate::trace::record::Record;
 
 /// What was found of one request.
@@ -31,34 +30,20 @@ pub struct Hits {
 #[derive(Debug)]
 pub struct IdealCache {
     block_tokens: u32,
-    names: Names,
+    names: Numbering,
     /// For each block, the node its first appearance followed; that appearance is the block's node.
     first_parent: Vec<u32>,
     /// Nodes of blocks that appeared elsewhere too: (parent, block) → node.
     others: HashMap<u64, u32, Mixing>,
-    next_node: u32,
 }
-
-/// Block ids as small numbers.
-#[derive(Debug)]
-enum Names {
-    /// They are small already: ids count from about zero.
-    Same,
-    /// They are numbered in order of appearance.
-    Numbered(HashMap<u64, u32, Mixing>),
-}
-
-type Mixing = BuildHasherDefault<Mixer>;
 
 /// No parent was seen yet, so the block was not.
 const UNSEEN: u32 = u32::MAX;
 /// The node before the first block.
 const ROOT: u32 = u32::MAX - 1;
-/// Ids are their own numbers when the largest is below this many times their count: at worst that
-/// wastes 4 × 4 bytes for every id of the trace.
-const SPARSEST: usize = 4;
-// Numbers of blocks and nodes of repeated ones share 32 bits, below the two special values.
-const _: () = assert!((SPARSEST + 1) * (BLOCK_IDS_MAX + 1) < ROOT as usize);
+/// Nodes of blocks that appeared elsewhere too are numbered from here on, above all blocks.
+const OTHERS: u32 = NUMBERS_END;
+const _: () = assert!(OTHERS as usize + BLOCK_IDS_MAX < ROOT as usize);
 
 impl IdealCache {
     /// An empty cache for the requests of one trace.
@@ -67,21 +52,12 @@ impl IdealCache {
     /// When the trace has more than [`BLOCK_IDS_MAX`] block ids, which no reader lets through.
     #[must_use]
     pub fn new(trace: &Trace) -> Self {
-        let count = trace.blocks.len();
-        assert!(count <= BLOCK_IDS_MAX, "readers bound the number of block ids");
-        let largest = trace.blocks.max().unwrap_or(0);
-        let same = usize::try_from(largest).ok().filter(|largest| largest / SPARSEST <= count);
-        let (names, blocks) = match same {
-            Some(largest) => (Names::Same, largest + 1),
-            None => (Names::Numbered(HashMap::default()), 0),
-        };
-        let next_node = u32::try_from(blocks).expect("bounded: see SPARSEST");
+        let names = Numbering::of(&trace.blocks);
         Self {
             block_tokens: trace.block_tokens,
+            first_parent: vec![UNSEEN; names.len()],
             names,
-            first_parent: vec![UNSEEN; blocks],
             others: HashMap::default(),
-            next_node,
         }
     }
 
@@ -106,7 +82,7 @@ impl IdealCache {
         for id in blocks.iter() {
             let tokens = self.block_tokens.min(input_tokens.saturating_sub(covered));
             covered = covered.saturating_add(self.block_tokens);
-            let Some(block) = self.number(id) else {
+            let Some(block) = self.names.number(id) else {
                 node = None;
                 continue;
             };
@@ -127,7 +103,10 @@ impl IdealCache {
     fn learn(&mut self, blocks: Blocks<'_>) {
         let mut parent = ROOT;
         for id in blocks.iter() {
-            let block = self.number_or_new(id);
+            let block = self.names.number_or_new(id);
+            if block as usize == self.first_parent.len() {
+                self.first_parent.push(UNSEEN);
+            }
             parent = match self.child(parent, block) {
                 Some(node) => node,
                 None if self.first_parent[block as usize] == UNSEEN => {
@@ -135,10 +114,9 @@ impl IdealCache {
                     block
                 }
                 None => {
-                    let node = self.next_node;
-                    self.next_node += 1;
-                    self.others.insert(edge(parent, block), node);
-                    node
+                    let count = u32::try_from(self.others.len()).expect("bounded: see OTHERS");
+                    self.others.insert(edge(parent, block), OTHERS + count);
+                    OTHERS + count
                 }
             };
         }
@@ -152,54 +130,10 @@ impl IdealCache {
             _ => self.others.get(&edge(parent, block)).copied(),
         }
     }
-
-    fn number(&self, id: u64) -> Option<u32> {
-        match &self.names {
-            Names::Same => u32::try_from(id).ok(),
-            Names::Numbered(numbers) => numbers.get(&id).copied(),
-        }
-    }
-
-    fn number_or_new(&mut self, id: u64) -> u32 {
-        match &mut self.names {
-            Names::Same => u32::try_from(id).expect("the arena's largest id is a u32"),
-            Names::Numbered(numbers) => {
-                // Nodes and numbers share one space, so a number is never given twice.
-                *numbers.entry(id).or_insert_with(|| {
-                    let number = self.next_node;
-                    self.next_node += 1;
-                    self.first_parent.resize(number as usize + 1, UNSEEN);
-                    number
-                })
-            }
-        }
-    }
 }
 
 fn edge(parent: u32, block: u32) -> u64 {
     u64::from(parent) << 32 | u64::from(block)
-}
-
-/// Spreads a 64-bit key; nobody chooses keys to collide here.
-#[derive(Clone, Copy, Debug, Default)]
-struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        let mut mixed = (self.0 ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^= mixed >> 32;
-        self.0 = mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (mixed >> 29);
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,172 @@
+//! Heads, texts and tails → the parts of every request.
+//!
+//! Parts of one request that lie side by side become one. A request that would still have more parts
+//! than one write takes gets its text copied behind its head, and is counted. Everything that many
+//! requests have in common (the head's first half, the JSON behind the text) is kept once.
+
+use std::collections::HashMap;
+
+use onbeat_shared::log::plan_row::PlanRow;
+use onbeat_shared::trace::Trace;
+use onbeat_shared::trace::record::Record;
+
+use crate::limits::WRITE_PARTS_MAX;
+use crate::plan::Plan;
+use crate::render::arena::Texts;
+use crate::render::body::{closing, opening, spans};
+use crate::render::layout::{Layout, requests};
+use crate::render::{Bodies, Part, RenderError, RenderOptions, head};
+
+/// Heads are kept in chunks of about this size.
+const HEAD_CHUNK_BYTES: usize = 1 << 20;
+
+/// Puts the requests together.
+struct Assembler<'a> {
+    options: &'a RenderOptions,
+    layout: &'a Layout,
+    places: Vec<Part>,
+    chunks: Vec<Box<[u8]>>,
+    /// The chunk of heads being filled; it will be the next of `chunks`.
+    heads: Vec<u8>,
+    /// For each server, what all heads start with.
+    commons: Vec<Part>,
+    /// For each output limit, what stands behind the text.
+    closings: HashMap<Option<u32>, Part>,
+    parts: Vec<Part>,
+    first_part: Vec<u64>,
+    body_bytes: Vec<u64>,
+    text: Vec<Part>,
+    copied: u64,
+}
+
+/// Puts together all requests of a plan.
+pub(crate) fn assemble(
+    plan: &Plan,
+    trace: &Trace,
+    options: &RenderOptions,
+    layout: &Layout,
+    texts: Texts,
+) -> Result<Bodies, RenderError> {
+    let mut assembler = Assembler::new(plan, options, layout, texts)?;
+    for (row, record) in requests(plan, trace) {
+        let session = &plan.sessions[row.session.as_usize()];
+        assembler.request(trace, row, record, session);
+    }
+    assembler.seal_heads();
+    assembler.first_part.push(assembler.parts.len() as u64);
+    Ok(Bodies {
+        chunks: assembler.chunks,
+        parts: assembler.parts,
+        first_part: assembler.first_part,
+        body_bytes: assembler.body_bytes,
+        copied: assembler.copied,
+    })
+}
+
+impl<'a> Assembler<'a> {
+    fn new(
+        plan: &Plan,
+        options: &'a RenderOptions,
+        layout: &'a Layout,
+        texts: Texts,
+    ) -> Result<Self, RenderError> {
+        head::check_session_header(options)?;
+        let Texts { mut chunks, places } = texts;
+        let mut shared = Vec::new();
+        let chunk = u32::try_from(chunks.len()).expect("a chunk has many words");
+        let mut share = |bytes: &[u8]| {
+            let start = u32::try_from(shared.len()).expect("few and short");
+            shared.extend_from_slice(bytes);
+            Part { chunk, start, len: u32::try_from(bytes.len()).expect("short") }
+        };
+        let mut commons = Vec::with_capacity(options.destinations.len());
+        for destination in &options.destinations {
+            commons.push(share(&head::common(destination, options)?));
+        }
+        let mut closings = HashMap::new();
+        for row in &plan.rows {
+            closings
+                .entry(row.max_tokens)
+                .or_insert_with(|| share(&closing(options, row.max_tokens)));
+        }
+        chunks.push(shared.into_boxed_slice());
+        Ok(Self {
+            options,
+            layout,
+            places,
+            chunks,
+            heads: Vec::with_capacity(HEAD_CHUNK_BYTES + HEAD_CHUNK_BYTES / 8),
+            commons,
+            closings,
+            parts: Vec::new(),
+            first_part: Vec::with_capacity(plan.rows.len() + 1),
+            body_bytes: Vec::with_capacity(plan.rows.len()),
+            text: Vec::new(),
+            copied: 0,
+        })
+    }
+
+    fn request(&mut self, trace: &Trace, row: &PlanRow, record: &Record, session: &str) {
+        self.gather_text(trace, row, record);
+        let opening = opening(self.options.endpoint);
+        let closing = self.closings[&row.max_tokens];
+        let text_bytes: u64 = self.text.iter().map(|part| u64::from(part.len)).sum();
+        let body_bytes = opening.len() as u64 + text_bytes + u64::from(closing.len);
+        self.first_part.push(self.parts.len() as u64);
+        self.body_bytes.push(body_bytes);
+        let start = self.heads.len();
+        head::append_own(&mut self.heads, self.options, row.request.0, session, body_bytes);
+        self.heads.extend_from_slice(opening);
+        // Besides the text there are the head's two halves and the closing.
+        if self.text.len() + 3 > WRITE_PARTS_MAX {
+            for part in self.text.drain(..) {
+                let from = part.start as usize;
+                let chunk = &self.chunks[part.chunk as usize];
+                self.heads.extend_from_slice(&chunk[from..from + part.len as usize]);
+            }
+            self.copied += text_bytes;
+        }
+        let short = |len: usize| u32::try_from(len).expect("bounded: see PROMPT_TOKENS_MAX");
+        let chunk = u32::try_from(self.chunks.len()).expect("chunks are large");
+        let own = Part { chunk, start: short(start), len: short(self.heads.len() - start) };
+        self.parts.push(self.commons[usize::from(row.target)]);
+        self.parts.push(own);
+        self.parts.append(&mut self.text);
+        self.parts.push(closing);
+        if self.heads.len() >= HEAD_CHUNK_BYTES {
+            self.seal_heads();
+        }
+    }
+
+    /// The slices of a request's text, neighbours joined, into `self.text`.
+    fn gather_text(&mut self, trace: &Trace, row: &PlanRow, record: &Record) {
+        self.text.clear();
+        for span in spans(trace, record) {
+            let item = self.layout.item(row, span);
+            let mut part = self.places[item];
+            if span.words() < self.layout.items[item].words {
+                let start = part.start as usize;
+                let text = &self.chunks[part.chunk as usize][start..start + part.len as usize];
+                part.len = prefix_bytes(text, span.words());
+            }
+            match self.text.last_mut() {
+                Some(last) if last.chunk == part.chunk && last.start + last.len == part.start => {
+                    last.len += part.len;
+                }
+                _ => self.text.push(part),
+            }
+        }
+    }
+
+    fn seal_heads(&mut self) {
+        let heads = self.heads.as_slice().into();
+        self.chunks.push(heads);
+        self.heads.clear();
+    }
+}
+
+/// Bytes of the first `words` words of a text of more.
+fn prefix_bytes(text: &[u8], words: u32) -> u32 {
+    let end = memchr::memchr_iter(b' ', text).nth(words as usize);
+    u32::try_from(end.unwrap_or(text.len())).expect("a part's length fits")
+}

@@ -1,0 +1,87 @@
+//! The JSON around a prompt: what comes before the text and what comes after it.
+//!
+//! Keys come in AIPerf's order, so that bodies can be compared byte for byte. The text itself needs
+//! no escaping: it is made of lower-case words.
+
+use std::io::Write;
+
+use onbeat_shared::trace::Trace;
+use onbeat_shared::trace::record::Record;
+
+use crate::prompt::TextKey;
+use crate::render::{Endpoint, RenderOptions};
+
+/// Block ids of Bailian and Mooncake are global to the file: one scope for all.
+const GLOBAL_SCOPE: u64 = 0;
+
+/// A run of words of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    /// The first words of a block.
+    Block { id: u64, words: u32 },
+    /// Words that only this request has.
+    Tail { words: u32 },
+}
+
+/// What stands before the prompt's text.
+pub(crate) const fn opening(endpoint: Endpoint) -> &'static [u8] {
+    match endpoint {
+        Endpoint::Chat => b"{\"messages\":[{\"role\":\"user\",\"content\":\"",
+        Endpoint::Completions => b"{\"prompt\":\"",
+    }
+}
+
+/// What stands behind the prompt's text.
+pub(crate) fn closing(options: &RenderOptions, max_tokens: Option<u32>) -> Vec<u8> {
+    let mut out = match options.endpoint {
+        Endpoint::Chat => b"\"}]".to_vec(),
+        Endpoint::Completions => b"\"".to_vec(),
+    };
+    let model = serde_json::Value::from(options.model.as_str());
+    write!(out, ",\"model\":{model},\"stream\":{}", options.streaming).expect("a Vec takes all");
+    if let Some(max_tokens) = max_tokens {
+        let key = match options.endpoint {
+            Endpoint::Chat if !options.legacy_max_tokens => "max_completion_tokens",
+            _ => "max_tokens",
+        };
+        write!(out, ",\"{key}\":{max_tokens}").expect("a Vec takes all");
+    }
+    if options.streaming && options.include_usage {
+        out.extend_from_slice(b",\"stream_options\":{\"include_usage\":true}");
+    }
+    out.push(b'}');
+    out
+}
+
+/// The runs of words a record's prompt is made of, `input_tokens` words in all.
+pub(crate) fn spans<'a>(
+    trace: &'a Trace,
+    record: &'a Record,
+) -> impl Iterator<Item = Span> + use<'a> {
+    let block_tokens = trace.block_tokens;
+    let mut left = record.input_tokens;
+    let blocks = trace.blocks_of(record).iter().map(Some);
+    blocks.chain([None]).filter_map(move |id| {
+        let words = if id.is_some() { left.min(block_tokens) } else { left };
+        left -= words;
+        let span = id.map_or(Span::Tail { words }, |id| Span::Block { id, words });
+        (words > 0).then_some(span)
+    })
+}
+
+impl Span {
+    /// What decides the span's words.
+    pub(crate) const fn key(self, seed: u64, source: u32, row: u64) -> TextKey {
+        match self {
+            Self::Block { id, .. } => TextKey::block(seed, GLOBAL_SCOPE, id),
+            Self::Tail { .. } => TextKey::tail(seed, source, row),
+        }
+    }
+
+    /// How many words it has.
+    pub(crate) const fn words(self) -> u32 {
+        match self {
+            Self::Block { words, .. } | Self::Tail { words } => words,
+        }
+    }
+}

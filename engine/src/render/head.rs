@@ -1,0 +1,249 @@
+//! The head of every request: a common part per server and a short part per request.
+//!
+//! `POST`, `Host` and everything else that no two requests to one server differ in is kept once;
+//! `X-Request-ID`, the session's header and `Content-Length` follow for each request. A header of
+//! the user's own replaces ours of the same name, except for those that frame the message or name
+//! the request, which are refused. Values of the user's own headers are secrets: no message repeats
+//! one. `Connection: keep-alive` is HTTP/1.1's default and not sent.
+
+use std::io::Write;
+
+use http::{HeaderName, HeaderValue};
+
+use crate::render::options::{Destination, RenderOptions};
+use crate::render::{RenderError, Secret};
+
+/// Names a request's head for a server's log and for ours.
+const REQUEST_ID: &str = "X-Request-ID";
+
+/// Headers that decide how the message is read: never the user's.
+const FRAMING: [&str; 9] = [
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "expect",
+    "upgrade",
+    "te",
+    "trailer",
+    "accept-encoding",
+];
+
+/// The path of a request: the base URL's, joined with the endpoint's; a `/v1` both have stands once.
+#[must_use]
+pub fn request_path(base_path: &str, options: &RenderOptions) -> String {
+    let endpoint = options.path.as_deref().unwrap_or(options.endpoint.path());
+    let endpoint = endpoint.trim_start_matches('/');
+    let base = base_path.trim_end_matches('/');
+    let rest = endpoint.strip_prefix("v1").filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    match rest {
+        Some(rest) if base.ends_with("/v1") => format!("{base}{rest}"),
+        _ => format!("{base}/{endpoint}"),
+    }
+}
+
+/// What all requests to one server have in common: from the request line on, up to the headers that
+/// [`append_own`] writes.
+pub(crate) fn common(
+    destination: &Destination,
+    options: &RenderOptions,
+) -> Result<Vec<u8>, RenderError> {
+    let accept = if options.streaming { "text/event-stream" } else { "application/json" };
+    let ours = [
+        ("Host", destination.authority.as_str()),
+        ("User-Agent", concat!("onbeat/", env!("CARGO_PKG_VERSION"))),
+        ("Accept", accept),
+        ("Accept-Encoding", "identity"),
+        ("Content-Type", "application/json"),
+    ];
+    let path = request_path(&destination.base_path, options);
+    if path.bytes().any(|byte| !byte.is_ascii_graphic()) {
+        return Err(RenderError::Header(format!(
+            "the request path {path:?} has a blank or a character that is not ASCII; write it \
+             percent-encoded in --endpoint or --url"
+        )));
+    }
+    let mut head = format!("POST {path} HTTP/1.1\r\n").into_bytes();
+    for (name, value) in ours {
+        if !options.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+            put(&mut head, name, value.as_bytes());
+        }
+    }
+    for (name, value) in &options.headers {
+        checked_name(name, options)?;
+        put(&mut head, name, checked_value(name, value)?);
+    }
+    let has_own =
+        options.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    if let Some(key) = options.api_key.as_ref().filter(|_| !has_own) {
+        let mut bearer = b"Bearer ".to_vec();
+        bearer.extend_from_slice(checked_value("Authorization (--api-key)", key)?);
+        put(&mut head, "Authorization", &bearer);
+    }
+    Ok(head)
+}
+
+/// What only one request has, up to and with the empty line that ends the head.
+pub(crate) fn append_own(
+    head: &mut Vec<u8>,
+    options: &RenderOptions,
+    request: u32,
+    session: &str,
+    body_bytes: u64,
+) {
+    head.extend_from_slice(REQUEST_ID.as_bytes());
+    head.extend_from_slice(b": ");
+    append_plain(head, &options.run_id);
+    write!(head, "-{request}\r\n{}: ", options.session_header).expect("a Vec takes everything");
+    append_plain(head, session);
+    write!(head, "\r\nContent-Length: {body_bytes}\r\n\r\n").expect("a Vec takes everything");
+}
+
+/// Whether the name of the session's header can be sent.
+pub(crate) fn check_session_header(options: &RenderOptions) -> Result<(), RenderError> {
+    let name = &options.session_header;
+    let taken = FRAMING.iter().chain(&["host", "content-type", "authorization", "x-request-id"]);
+    let usable = HeaderName::from_bytes(name.as_bytes()).is_ok()
+        && !taken.into_iter().any(|taken| name.eq_ignore_ascii_case(taken));
+    if usable {
+        return Ok(());
+    }
+    Err(RenderError::Header(format!(
+        "--session-header {name:?} cannot carry the session; use a name like X-Session-ID"
+    )))
+}
+
+fn put(head: &mut Vec<u8>, name: &str, value: &[u8]) {
+    head.extend_from_slice(name.as_bytes());
+    head.extend_from_slice(b": ");
+    head.extend_from_slice(value);
+    head.extend_from_slice(b"\r\n");
+}
+
+/// Adds a text whose characters a header can carry; the others are percent-encoded.
+fn append_plain(head: &mut Vec<u8>, text: &str) {
+    for byte in text.bytes() {
+        if byte.is_ascii_graphic() {
+            head.push(byte);
+        } else {
+            write!(head, "%{byte:02X}").expect("a Vec takes everything");
+        }
+    }
+}
+
+fn checked_name(name: &str, options: &RenderOptions) -> Result<(), RenderError> {
+    if HeaderName::from_bytes(name.as_bytes()).is_err() {
+        return Err(RenderError::Header(format!("--header {name:?} is not a header's name")));
+    }
+    let is = |other: &&str| name.eq_ignore_ascii_case(other);
+    if FRAMING.iter().any(is) {
+        return Err(RenderError::Header(format!(
+            "--header {name:?} decides how a message is read, which is onbeat's business"
+        )));
+    }
+    if [REQUEST_ID, &options.session_header].iter().any(is) {
+        return Err(RenderError::Header(format!(
+            "--header {name:?} is set for each request; --session-header renames the session's"
+        )));
+    }
+    Ok(())
+}
+
+fn checked_value<'a>(name: &str, value: &'a Secret) -> Result<&'a [u8], RenderError> {
+    if HeaderValue::from_bytes(value.reveal()).is_err() {
+        return Err(RenderError::Header(format!(
+            "the value of the header {name} has a line break or another control character"
+        )));
+    }
+    Ok(value.reveal())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn destination(authority: &str, base_path: &str) -> Destination {
+        Destination { authority: authority.to_owned(), base_path: base_path.to_owned() }
+    }
+
+    fn head(options: &RenderOptions) -> Result<String, String> {
+        let common = common(&destination("[::1]:8000", "/v1"), options);
+        let mut head = common.map_err(|error| error.to_string())?;
+        append_own(&mut head, options, 7, "session 1", 42);
+        Ok(String::from_utf8(head).expect("ASCII"))
+    }
+
+    fn with_header(name: &str, value: &str) -> RenderOptions {
+        let headers = vec![(name.to_owned(), Secret::new(value))];
+        RenderOptions { headers, ..RenderOptions::default() }
+    }
+
+    #[test]
+    fn a_head_has_what_a_server_wants_to_know() {
+        let options = RenderOptions {
+            run_id: "r1".to_owned(),
+            api_key: Some(Secret::new("k")),
+            ..RenderOptions::default()
+        };
+        let expected = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: [::1]:8000\r\nUser-Agent: onbeat/{}\r\n\
+             Accept: text/event-stream\r\nAccept-Encoding: identity\r\n\
+             Content-Type: application/json\r\nAuthorization: Bearer k\r\nX-Request-ID: r1-7\r\n\
+             X-Correlation-ID: session%201\r\nContent-Length: 42\r\n\r\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        assert_eq!(head(&options), Ok(expected));
+    }
+
+    #[test]
+    fn paths_join_with_one_v1() {
+        let path = |base: &str, own: Option<&str>| {
+            let path = own.map(str::to_owned);
+            request_path(base, &RenderOptions { path, ..RenderOptions::default() })
+        };
+        for (base, own, joined) in [
+            ("", None, "/v1/chat/completions"),
+            ("/v1", None, "/v1/chat/completions"),
+            ("/openai/v1/", None, "/openai/v1/chat/completions"),
+            ("/base", None, "/base/v1/chat/completions"),
+            ("/v1", Some("/generate"), "/v1/generate"),
+            ("/v1", Some("v1/generate"), "/v1/generate"),
+            ("/v1", Some("/v1beta/x"), "/v1/v1beta/x"),
+            ("", Some("generate"), "/generate"),
+        ] {
+            assert_eq!(path(base, own), joined, "{base} + {own:?}");
+        }
+    }
+
+    #[test]
+    fn the_users_headers_replace_ours() {
+        let head = head(&with_header("user-agent", "mine")).expect("a head");
+        assert!(head.contains("user-agent: mine\r\n"));
+        assert!(!head.contains("User-Agent: onbeat"));
+        let mut options = with_header("authorization", "Basic x");
+        options.api_key = Some(Secret::new("k"));
+        let head = self::head(&options).expect("a head");
+        assert!(head.contains("authorization: Basic x\r\n") && !head.contains("Bearer"));
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused_without_its_value() {
+        for (name, value) in [
+            ("Content-Length", "hunter2"),
+            ("X-Request-ID", "hunter2"),
+            ("x-correlation-id", "hunter2"),
+            ("bad name", "hunter2"),
+            ("X-Key", "hunter2\r\nEvil: 1"),
+        ] {
+            let words = head(&with_header(name, value)).expect_err("refused");
+            assert!(words.contains(name) && !words.contains("hunter2"), "{words}");
+        }
+        let session = |name: &str| RenderOptions {
+            session_header: name.to_owned(),
+            ..RenderOptions::default()
+        };
+        assert!(check_session_header(&session("X-Session")).is_ok());
+        assert!(check_session_header(&session("Host")).is_err());
+        assert!(check_session_header(&session("a b")).is_err());
+    }
+}

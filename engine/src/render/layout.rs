@@ -1,0 +1,148 @@
+//! Which text is kept, once, and in which order: decided before any of it is written.
+//!
+//! Texts lie in the order in which requests first need them, so that the blocks a request adds lie
+//! side by side behind each other and a later request that shares a prefix finds it in one piece.
+//! They are cut into chunks of a fixed number of words, only between requests where that is
+//! possible: a chunk is what one thread renders, and its borders depend on the plan alone.
+
+use onbeat_shared::log::plan_row::PlanRow;
+use onbeat_shared::trace::Trace;
+use onbeat_shared::trace::blocks::Numbering;
+use onbeat_shared::trace::record::Record;
+
+use crate::limits::PROMPT_TOKENS_MAX;
+use crate::plan::Plan;
+use crate::prompt::TextKey;
+use crate::render::RenderError;
+use crate::render::body::{Span, spans};
+
+/// A text that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    pub(crate) key: TextKey,
+    pub(crate) words: u32,
+}
+
+/// All texts of a plan.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    numbering: Numbering,
+    /// For each block's number, the most words any request has of it.
+    needed: Vec<u32>,
+    /// For each block's number, its item.
+    item_of_block: Vec<u32>,
+    /// For each request, the item of its tail.
+    item_of_tail: Vec<u32>,
+    /// The texts, in order.
+    pub(crate) items: Vec<Item>,
+    /// Where each chunk's items end.
+    pub(crate) chunk_ends: Vec<usize>,
+    words: u64,
+}
+
+/// Not an item.
+const NONE: u32 = u32::MAX;
+/// Words of a chunk: about 1.3 MB of text, enough for a thread to be busy and to fit its cache.
+const CHUNK_WORDS: u64 = 1 << 18;
+/// A chunk is closed inside a request from here on, so that offsets in it fit 32 bits with room for
+/// one more item: at most seven bytes a word.
+const CHUNK_WORDS_MAX: u64 = 1 << 28;
+const _: () = assert!((CHUNK_WORDS_MAX + PROMPT_TOKENS_MAX as u64) * 7 + 8 < u32::MAX as u64);
+
+impl Layout {
+    /// Looks at all requests: how many words are kept. [`Layout::place`] then orders them.
+    pub(crate) fn measure(plan: &Plan, trace: &Trace) -> Result<Self, RenderError> {
+        let mut layout = Self {
+            numbering: Numbering::of(&trace.blocks),
+            needed: Vec::new(),
+            item_of_block: Vec::new(),
+            item_of_tail: Vec::new(),
+            items: Vec::new(),
+            chunk_ends: Vec::new(),
+            words: 0,
+        };
+        layout.needed.resize(layout.numbering.len(), 0);
+        for (row, record) in requests(plan, trace) {
+            if record.input_tokens > PROMPT_TOKENS_MAX {
+                return Err(RenderError::Prompt { row: row.row, tokens: record.input_tokens });
+            }
+            for span in spans(trace, record) {
+                match span {
+                    Span::Tail { words } => layout.words += u64::from(words),
+                    Span::Block { id, words } => {
+                        let block = layout.numbering.number_or_new(id) as usize;
+                        if block == layout.needed.len() {
+                            layout.needed.push(0);
+                        }
+                        let needed = &mut layout.needed[block];
+                        layout.words += u64::from(words.saturating_sub(*needed));
+                        *needed = words.max(*needed);
+                    }
+                }
+            }
+        }
+        Ok(layout)
+    }
+
+    /// Words of all texts together.
+    pub(crate) const fn words(&self) -> u64 {
+        self.words
+    }
+
+    /// Puts the texts in order and cuts them into chunks.
+    pub(crate) fn place(&mut self, plan: &Plan, trace: &Trace, seed: u64) {
+        self.item_of_block = vec![NONE; self.needed.len()];
+        self.item_of_tail = vec![NONE; plan.rows.len()];
+        let mut chunk_words = 0;
+        for (row, record) in requests(plan, trace) {
+            for span in spans(trace, record) {
+                let next = u32::try_from(self.items.len()).expect("fewer than ids and requests");
+                let (slot, words) = match span {
+                    Span::Tail { words } => (&mut self.item_of_tail[row.request.as_usize()], words),
+                    Span::Block { id, .. } => {
+                        let block = self.numbering.number_or_new(id) as usize;
+                        (&mut self.item_of_block[block], self.needed[block])
+                    }
+                };
+                if *slot != NONE {
+                    continue;
+                }
+                *slot = next;
+                self.items.push(Item { key: span.key(seed, row.source, row.row), words });
+                chunk_words += u64::from(words);
+                if chunk_words >= CHUNK_WORDS_MAX {
+                    self.chunk_ends.push(self.items.len());
+                    chunk_words = 0;
+                }
+            }
+            if chunk_words >= CHUNK_WORDS {
+                self.chunk_ends.push(self.items.len());
+                chunk_words = 0;
+            }
+        }
+        if chunk_words > 0 {
+            self.chunk_ends.push(self.items.len());
+        }
+    }
+
+    /// The item that holds a span of a request.
+    pub(crate) fn item(&self, row: &PlanRow, span: Span) -> usize {
+        let item = match span {
+            Span::Tail { .. } => self.item_of_tail[row.request.as_usize()],
+            Span::Block { id, .. } => {
+                let block = self.numbering.number(id).expect("every planned block was measured");
+                self.item_of_block[block as usize]
+            }
+        };
+        item as usize
+    }
+}
+
+/// The planned requests with their records, in send order.
+pub(crate) fn requests<'a>(
+    plan: &'a Plan,
+    trace: &'a Trace,
+) -> impl Iterator<Item = (&'a PlanRow, &'a Record)> {
+    let records = plan.record_of.iter().map(|&place| &trace.records[place as usize]);
+    plan.rows.iter().zip(records)
+}

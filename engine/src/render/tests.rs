@@ -1,0 +1,257 @@
+//! Rendering as its callers see it: plans in, bytes out.
+
+use std::num::NonZero;
+
+use onbeat_shared::trace::blocks::BlockIds;
+use onbeat_shared::trace::record::Record;
+use onbeat_shared::trace::session::SessionNames;
+use onbeat_shared::trace::{Format, Source, Trace};
+use onbeat_shared::units::{RequestIndex, SessionIndex, TraceNanos};
+use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
+use serde_json::Value;
+
+use super::{Bodies, Endpoint, RenderError, RenderOptions, append_body, render};
+use crate::limits::WRITE_PARTS_MAX;
+use crate::plan::{Plan, PlanOptions, build};
+
+/// Rows of (input tokens, block ids), one a millisecond.
+fn trace(rows: &[(u32, Vec<u64>)], block_tokens: u32) -> Trace {
+    let mut blocks = BlockIds::default();
+    let mut records = Vec::new();
+    for (place, (input_tokens, ids)) in (0_u32..).zip(rows) {
+        let first_block = blocks.len() as u64;
+        ids.iter().for_each(|&id| blocks.push(id));
+        records.push(Record {
+            row: u64::from(place) + 1,
+            at: TraceNanos(i64::from(place) * 1_000_000),
+            input_tokens: *input_tokens,
+            output_tokens: (place != 3).then_some(5 + place % 2),
+            session: SessionIndex(place),
+            turn: 0,
+            first_block,
+            block_count: u32::try_from(ids.len()).expect("few"),
+        });
+    }
+    Trace {
+        source: Source {
+            name: "t.jsonl".to_owned(),
+            sha256: String::new(),
+            format: Format::Mooncake,
+            rows: rows.len() as u64,
+            bytes: 0,
+        },
+        sessions: SessionNames::Fresh(u32::try_from(records.len()).expect("few")),
+        records,
+        blocks,
+        block_tokens,
+        warnings: Vec::new(),
+    }
+}
+
+fn planned(trace: &Trace) -> Plan {
+    build(trace, &PlanOptions::default()).expect("a plan")
+}
+
+fn request(bodies: &Bodies, request: u32) -> Vec<u8> {
+    bodies.parts(RequestIndex(request)).flatten().copied().collect()
+}
+
+/// Head and body of a request.
+fn split(bodies: &Bodies, number: u32) -> (String, String) {
+    let text = String::from_utf8(request(bodies, number)).expect("ASCII");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head ends with an empty line");
+    (head.to_owned(), body.to_owned())
+}
+
+fn prompt(bodies: &Bodies, number: u32) -> String {
+    let body: Value = serde_json::from_str(&split(bodies, number).1).expect("JSON");
+    let text = body["messages"][0]["content"].as_str().or(body["prompt"].as_str());
+    text.expect("a prompt").to_owned()
+}
+
+#[test]
+fn bodies_have_aiperfs_keys_in_aiperfs_order() {
+    let trace = trace(&[(2, vec![]), (1, vec![]), (0, vec![]), (1, vec![])], 16);
+    let plan = planned(&trace);
+    let body = |options: &RenderOptions, number: u32| {
+        let bodies = render(&plan, &trace, options).expect("rendered");
+        let prompt = prompt(&bodies, number);
+        split(&bodies, number).1.replace(&prompt, "…")
+    };
+    let chat = RenderOptions { model: "a\"b".to_owned(), ..RenderOptions::default() };
+    assert_eq!(
+        body(&chat, 0),
+        r#"{"messages":[{"role":"user","content":"…"}],"model":"a\"b","stream":true,"max_completion_tokens":5,"stream_options":{"include_usage":true}}"#
+    );
+    assert_eq!(
+        body(&chat, 3),
+        r#"{"messages":[{"role":"user","content":"…"}],"model":"a\"b","stream":true,"stream_options":{"include_usage":true}}"#
+    );
+    let legacy = RenderOptions { legacy_max_tokens: true, include_usage: false, ..chat.clone() };
+    assert_eq!(
+        body(&legacy, 1),
+        r#"{"messages":[{"role":"user","content":"…"}],"model":"a\"b","stream":true,"max_tokens":6}"#
+    );
+    let whole = RenderOptions { endpoint: Endpoint::Completions, streaming: false, ..chat };
+    assert_eq!(body(&whole, 1), r#"{"prompt":"…","model":"a\"b","stream":false,"max_tokens":6}"#);
+}
+
+#[test]
+fn equal_ids_have_equal_text_and_tails_are_their_own() {
+    let rows = [
+        (1024, vec![7, 8]),
+        (1024, vec![7, 9]),
+        (512, vec![7]),
+        (600, vec![7]),
+        (600, vec![7]),
+        (520, vec![7, 8]),
+    ];
+    let trace = trace(&rows, 512);
+    let bodies = render(&planned(&trace), &trace, &RenderOptions::default()).expect("rendered");
+    let prompts: Vec<String> = (0..6).map(|number| prompt(&bodies, number)).collect();
+    let shared = |a: &str, b: &str| {
+        let common = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+        a[..common].matches(' ').count()
+    };
+    let block = &prompts[2];
+    assert_eq!(block.matches(' ').count(), 512);
+    assert!(prompts.iter().all(|prompt| prompt.starts_with(block.as_str())));
+    // The words after the block may agree by chance, but not eight of them.
+    for (a, b) in [(0, 1), (3, 4), (0, 3), (1, 3)] {
+        assert!((512..520).contains(&shared(&prompts[a], &prompts[b])), "{a} {b}");
+    }
+    // A cut block is a prefix of the whole one.
+    assert!(prompts[0].starts_with(&prompts[5]));
+    assert_eq!(prompts[5].matches(' ').count(), 520);
+}
+
+#[test]
+fn heads_count_the_body_and_name_the_request() {
+    let trace = trace(&[(3, vec![1]), (5, vec![1])], 16);
+    let plan = planned(&trace);
+    let options = RenderOptions { run_id: "run".to_owned(), ..RenderOptions::default() };
+    let bodies = render(&plan, &trace, &options).expect("rendered");
+    for number in 0..2 {
+        let (head, body) = split(&bodies, number);
+        assert!(head.starts_with("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost:8000\r\n"));
+        assert!(head.contains(&format!("X-Request-ID: run-{number}\r\n")));
+        assert!(head.contains(&format!("X-Correlation-ID: session_{number:06}\r\n")));
+        assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
+        let index = RequestIndex(number);
+        assert_eq!(bodies.body_bytes(index), body.len() as u64);
+        assert_eq!(bodies.request_bytes(index), (head.len() + 4 + body.len()) as u64);
+    }
+    let rows: Vec<_> = bodies.plan_rows(&plan).collect();
+    assert_eq!(rows[1].body_bytes, bodies.body_bytes(RequestIndex(1)));
+    assert_eq!(rows[1].row, plan.rows[1].row);
+}
+
+#[test]
+fn neighbours_are_joined_and_shared_prefixes_stay_in_one_piece() {
+    let rows = [(64, vec![1, 2, 3, 4]), (80, vec![1, 2, 3, 4, 5]), (16, vec![3])];
+    let trace = trace(&rows, 16);
+    let bodies = render(&planned(&trace), &trace, &RenderOptions::default()).expect("rendered");
+    // Common head, own head, one text, closing.
+    let counts: Vec<usize> = (0..3).map(|r| bodies.part_count(RequestIndex(r))).collect();
+    assert_eq!(counts, [4, 4, 4]);
+    assert!(bodies.memory_bytes() < 4_000);
+}
+
+#[test]
+fn a_text_of_too_many_pieces_is_copied() {
+    let forward: Vec<u64> = (0..3_000).collect();
+    let backward: Vec<u64> = (0..3_000).rev().collect();
+    let rows = [(48_000, forward), (48_000, backward)];
+    let trace = trace(&rows, 16);
+    let plan = planned(&trace);
+    let bodies = render(&plan, &trace, &RenderOptions::default()).expect("rendered");
+    assert_eq!(bodies.part_count(RequestIndex(0)), 4);
+    assert_eq!(bodies.part_count(RequestIndex(1)), 3);
+    assert!(bodies.copied_bytes() > 48_000 * 4);
+    let mut direct = Vec::new();
+    append_body(&plan, &trace, &RenderOptions::default(), RequestIndex(1), &mut direct);
+    assert!(request(&bodies, 1).ends_with(&direct));
+    let budget = bodies.memory_bytes() - 1;
+    let options = RenderOptions { budget_bytes: Some(budget), ..RenderOptions::default() };
+    let error = render(&plan, &trace, &options).expect_err("the copy does not fit");
+    assert!(matches!(error, RenderError::OverBudget { needed, .. } if needed == budget + 1));
+}
+
+#[test]
+fn what_does_not_fit_the_budget_is_refused_with_its_size() {
+    let trace = trace(&[(100_000, vec![]), (100_000, vec![])], 16);
+    let options = RenderOptions { budget_bytes: Some(10_000), ..RenderOptions::default() };
+    let error = render(&planned(&trace), &trace, &options).expect_err("too large");
+    let RenderError::OverBudget { needed, budget: 10_000, named: true } = error else {
+        panic!("{error}")
+    };
+    assert!((990_000..1_020_000).contains(&needed), "{needed}");
+}
+
+/// Traces whose ids fit their lengths: some cut, some with tails, some repeated inside a row.
+fn traces() -> impl Strategy<Value = Trace> {
+    let row = (0_u32..90, prop::collection::vec(0_u64..40, 0..6), 0_u32..4);
+    (1_u32..24, prop::collection::vec(row, 1..40)).prop_map(|(block_tokens, rows)| {
+        let rows: Vec<(u32, Vec<u64>)> = rows
+            .into_iter()
+            .map(|(tokens, mut ids, wide)| {
+                ids.truncate(tokens.div_ceil(block_tokens) as usize);
+                let widened = |id: &mut u64| *id |= u64::from(wide == 3) << 40;
+                ids.iter_mut().for_each(widened);
+                (tokens, ids)
+            })
+            .collect();
+        trace(&rows, block_tokens)
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_prompt_has_exactly_its_words(trace in traces(), seed in any::<u64>()) {
+        let plan = planned(&trace);
+        for endpoint in [Endpoint::Chat, Endpoint::Completions] {
+            let options = RenderOptions { endpoint, seed, ..RenderOptions::default() };
+            let bodies = render(&plan, &trace, &options).expect("rendered");
+            for row in &plan.rows {
+                let prompt = prompt(&bodies, row.request.0);
+                let words = prompt.split(' ').skip(1).filter(|word| !word.is_empty()).count();
+                prop_assert_eq!(Some(u32::try_from(words).expect("few")), row.input_tokens);
+                prop_assert_eq!(prompt.matches(' ').count(), words);
+                prop_assert!(bodies.part_count(row.request) <= WRITE_PARTS_MAX);
+                let mut direct = Vec::new();
+                append_body(&plan, &trace, &options, row.request, &mut direct);
+                prop_assert!(request(&bodies, row.request.0).ends_with(&direct));
+            }
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_leaves_no_trace(trace in traces(), seed in any::<u64>()) {
+        let plan = planned(&trace);
+        let rendered = |threads| {
+            let threads = NonZero::new(threads).expect("some");
+            let options = RenderOptions { seed, threads, ..RenderOptions::default() };
+            let bodies = render(&plan, &trace, &options).expect("rendered");
+            let all = 0..u32::try_from(plan.rows.len()).expect("few");
+            all.map(|number| request(&bodies, number)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(rendered(1), rendered(8));
+    }
+}
+
+#[test]
+fn many_chunks_come_out_the_same_on_any_number_of_threads() {
+    // Two million words: eight chunks, of which neighbours share blocks.
+    let rows: Vec<(u32, Vec<u64>)> =
+        (0..500).map(|row| (4_096, (row * 4..row * 4 + 8).collect())).collect();
+    let trace = trace(&rows, 512);
+    let plan = planned(&trace);
+    let rendered = |threads| {
+        let threads = NonZero::new(threads).expect("some");
+        render(&plan, &trace, &RenderOptions { threads, ..RenderOptions::default() })
+            .expect("rendered")
+    };
+    let (one, many) = (rendered(1), rendered(8));
+    assert!(one.chunks.len() > 4, "{}", one.chunks.len());
+    assert!(one.chunks == many.chunks && one.parts == many.parts);
+}
