@@ -6,6 +6,7 @@
 //! maps a file or draws a window, so that the engine, the viewer and the tests read the same facts
 //! through the same code.
 
+pub mod export;
 pub mod log;
 pub mod metrics;
 pub mod run;

@@ -221,7 +221,7 @@ pub(super) fn span(from: Option<RunNanos>, to: Option<RunNanos>) -> Option<i64> 
 
 /// A duration as a number for statistics: exact up to 104 days.
 #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 ns, which is 104 days")]
-pub(super) const fn nanos(value: i64) -> f64 {
+pub(crate) const fn nanos(value: i64) -> f64 {
     value as f64
 }
 

@@ -1,0 +1,191 @@
+//! Tables of a run for other programs: one row per request or per content event.
+//!
+//! Which columns there are is in [`columns`]; how they are written is one file per format. Nothing
+//! is computed here that [`crate::metrics`] does not define. Everything goes to a writer the caller
+//! brings, row by row or in row groups of bounded size.
+
+pub mod columns;
+mod parquet;
+mod text;
+
+use std::io::{self, Write};
+
+use columns::{ChunkRow, RequestRow, chunk_columns, request_columns};
+
+use crate::metrics::slo::Goals;
+use crate::metrics::throughput::in_flight_at_send;
+use crate::run::Run;
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Comma-separated values with a header line; an absent value is empty.
+    Csv,
+    /// One JSON object per line; an absent value is null.
+    JsonLines,
+    /// Parquet, zstd-compressed, every column optional, 65,536 rows per row group.
+    Parquet,
+}
+
+/// Which table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// One row per planned request, in send order.
+    Requests,
+    /// One row per content event, by request and then by time.
+    Chunks,
+}
+
+/// Writes a table of a run. `goals` are for the `slo_…` columns, which are absent without them.
+///
+/// # Errors
+/// If writing fails.
+pub fn write(
+    run: &Run,
+    table: Table,
+    format: Format,
+    goals: &Goals,
+    out: impl Write + Send,
+) -> io::Result<()> {
+    match table {
+        Table::Requests => {
+            let in_flight = in_flight_at_send(run);
+            let rows = (0..run.requests.len()).map(|i| RequestRow {
+                run,
+                i,
+                in_flight: in_flight[i],
+                goals,
+            });
+            write_rows(&request_columns(), rows, format, out)
+        }
+        Table::Chunks => write_rows(&chunk_columns(), chunk_rows(run), format, out),
+    }
+}
+
+fn write_rows<'a, R>(
+    columns: &[columns::Column<'a, R>],
+    rows: impl Iterator<Item = R>,
+    format: Format,
+    out: impl Write + Send,
+) -> io::Result<()> {
+    match format {
+        Format::Csv => text::write_csv(columns, rows, out),
+        Format::JsonLines => text::write_json_lines(columns, rows, out),
+        Format::Parquet => parquet::write(columns, rows, out),
+    }
+}
+
+fn chunk_rows(run: &Run) -> impl Iterator<Item = ChunkRow> + '_ {
+    (0_u32..).zip(0..run.requests.len()).flat_map(|(request, i)| {
+        let events = (0_u32..).zip(run.chunks.row(i).iter());
+        events.map(move |(index, chunk)| ChunkRow { request, index, chunk })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Class;
+    use crate::log::sample::Sample;
+
+    const MS: i64 = 1_000_000;
+
+    fn table(run: &Run, table: Table, format: Format) -> String {
+        let mut out = Vec::new();
+        let goals = Goals::parse("ttft:150").expect("a goal");
+        write(run, table, format, &goals, &mut out).expect("memory takes everything");
+        String::from_utf8(out).expect("text")
+    }
+
+    fn two_requests() -> Run {
+        let mut sample = Sample::new();
+        let request = sample.plan(0);
+        sample.dispatch(request, 0, 20_500);
+        sample.chunks(request, &[100 * MS, 120 * MS]);
+        sample.usage(request, 121 * MS, [Some(100), Some(2), None]);
+        sample.done(request, 121 * MS, Class::Ok);
+        let never = sample.plan(MS);
+        sample.done(never, 130 * MS, Class::NotReached);
+        Run::read(&sample.bytes()).expect("a log")
+    }
+
+    #[test]
+    fn requests_as_csv() {
+        let csv = table(&two_requests(), Table::Requests, Format::Csv);
+        let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        let shown = |line: usize, at: usize| Some(lines[line][at]).filter(|field| !field.is_empty());
+        // One line per column: its name, the answered request, the one that never left.
+        let turned: Vec<String> = (0..lines[0].len())
+            .map(|at| {
+                let [name, ok, never] = [0, 1, 2].map(|line| shown(line, at).unwrap_or("-"));
+                format!("{name}: {ok} | {never}")
+            })
+            .collect();
+        insta::assert_snapshot!(turned.join("\n"), @r#"
+        request: 0 | 1
+        row: 1 | 2
+        session: session_000000 | session_000000
+        turn: 0 | 1
+        user: - | -
+        core: 0 | 0
+        target: http://127.0.0.1:8000 | http://127.0.0.1:8000
+        due_ns: 0 | 1000000
+        ready_ns: 0 | -
+        sent_ns: 20500 | -
+        sent_end_ns: - | -
+        first_byte_ns: - | -
+        first_token_ns: 100000000 | -
+        second_token_ns: 120000000 | -
+        last_token_ns: 120000000 | -
+        done_ns: 121000000 | 130000000
+        outcome: ok | never_sent
+        http_status: 200 | -
+        error: - | not_reached
+        finish_reason: length | -
+        input_tokens_recorded: 100 | 100
+        output_tokens_planned: 10 | 10
+        prompt_tokens: 100 | -
+        completion_tokens: 2 | -
+        reasoning_tokens: - | -
+        cached_tokens: - | -
+        ideal_cached_tokens: - | -
+        chunks: 2 | -
+        body_bytes: 700 | 700
+        response_bytes: 0 | 0
+        connection_reused: false | -
+        lateness_us: 20.5 | -
+        in_stall: false | -
+        ttft_ms: 99.9795 | -
+        ttft_from_due_ms: 100 | -
+        itl_ms: 20 | -
+        e2e_ms: 119.9795 | -
+        e2e_from_due_ms: 120 | -
+        slo_ttft: true | -
+        slo_decode: - | -
+        in_flight_at_send: 1 | -
+        "#);
+    }
+
+    #[test]
+    fn requests_as_json_lines() {
+        let lines = table(&two_requests(), Table::Requests, Format::JsonLines);
+        let rows: Vec<serde_json::Value> =
+            lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0]["lateness_us"], 20.5);
+        assert_eq!(rows[0]["slo_ttft"], true);
+        assert!(rows[0]["cached_tokens"].is_null(), "unknown is null");
+        assert_eq!(rows[1]["outcome"], "never_sent");
+        assert!(rows[1]["sent_ns"].is_null());
+        assert!(rows[1]["slo_ttft"].is_null(), "it was cut off, so it neither meets nor misses");
+    }
+
+    #[test]
+    fn chunks_as_csv() {
+        let csv = table(&two_requests(), Table::Chunks, Format::Csv);
+        assert_eq!(
+            csv,
+            "request,index,time_ns,tokens,bytes\n0,0,100000000,1,5\n0,1,120000000,1,5\n"
+        );
+    }
+}
