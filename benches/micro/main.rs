@@ -8,11 +8,13 @@ mod decimate;
 mod log;
 mod report;
 mod sse;
+mod stages;
 
 use benches::Bencher;
 
 fn main() {
     let bencher = Bencher::from_arguments(std::env::args().skip(1));
+    stages::bench(&bencher);
     sse::bench(&bencher);
     log::bench(&bencher);
     report::bench(&bencher);

@@ -57,9 +57,12 @@ pub enum Command {
     },
     /// Print the manual page.
     Man,
-    /// Print the reference of all options, in Markdown.
+    /// Print a reference in Markdown.
     #[command(hide = true)]
-    Reference,
+    Reference {
+        /// What it is about.
+        subject: reference::Subject,
+    },
 }
 
 /// Runs one command to its exit code.
@@ -80,8 +83,8 @@ pub fn run(cli: Cli) -> Result<u8, EngineError> {
             write_out(&mut out, &reference::completions(shell, &mut Cli::command()))
         }
         Command::Man => write_out(&mut out, &reference::man(&Cli::command())),
-        Command::Reference => {
-            write_out(&mut out, reference::markdown(&Cli::command()).as_bytes())
+        Command::Reference { subject } => {
+            write_out(&mut out, reference::reference(subject, &Cli::command()).as_bytes())
         }
     }?;
     flush(&mut out)?;
