@@ -16,7 +16,7 @@ use crate::panels::{PANELS, Scene};
 use crate::screens::{self, Wish};
 use crate::screenshot::Screenshot;
 use crate::tabs::{OpenTab, Tab, Tabs};
-use crate::theme::{self, GUTTER, Palette};
+use crate::theme::{self, Palette};
 
 /// What the window begins with.
 #[derive(Debug, Default)]
@@ -210,6 +210,13 @@ impl eframe::App for ViewerApp {
         self.show(ui);
     }
 
+    /// A picture shows no pointer, wherever it happens to be.
+    fn raw_input_hook(&mut self, _ctx: &Context, raw: &mut egui::RawInput) {
+        if self.screenshot.is_some() {
+            raw.events.retain(|event| !matches!(event, egui::Event::PointerMoved(_)));
+        }
+    }
+
     fn clear_color(&self, visuals: &egui::Visuals) -> [f32; 4] {
         visuals.panel_fill.to_normalized_gamma_f32()
     }
@@ -229,7 +236,7 @@ fn open_ui(ui: &mut Ui, open: &mut OpenTab, range_line: &mut RangeLine, panel: u
         .frame(line)
         .show(ui, |ui| range_line.show(ui, open));
     let margin = Margin { left: 12, right: 12, top: 0, bottom: 12 };
-    let before = open.choices.cursor;
+    open.choices.pointed = false;
     CentralPanel::default().frame(Frame::new().inner_margin(margin)).show(ui, |ui| {
         let height = ui.available_height();
         ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
@@ -237,17 +244,16 @@ fn open_ui(ui: &mut Ui, open: &mut OpenTab, range_line: &mut RangeLine, panel: u
             bars::incomplete_ui(ui, open.derived.subject());
             let mut scene = Scene { derived: &open.derived, choices: &mut open.choices };
             (PANELS[panel].draw)(ui, &mut scene);
-            ui.add_space(GUTTER - 8.0);
         });
     });
-    forget_cursor(ui.ctx(), open, before);
+    forget_cursor(ui.ctx(), open);
 }
 
 /// The cursor follows the pointer: once that has moved and is in no plot, it is gone. A cursor moved
 /// by keys stays, as the pointer does not move then.
-fn forget_cursor(ctx: &Context, open: &mut OpenTab, before: Option<onbeat_shared::units::RunNanos>) {
-    let moved = ctx.input(|input| input.pointer.is_moving());
-    if moved && open.choices.cursor == before {
+fn forget_cursor(ctx: &Context, open: &mut OpenTab) {
+    let moved = ctx.input(|input| input.pointer.delta() != egui::Vec2::ZERO);
+    if moved && !open.choices.pointed {
         open.choices.cursor = None;
     }
 }

@@ -233,7 +233,7 @@ impl RangeLine {
         let palette = Palette::of(ui);
         ui.horizontal_centered(|ui| {
             ui.spacing_mut().item_spacing.x = 2.0 * GRID;
-            ui.label(RichText::new("Numbers speak of").color(palette.weak));
+            ui.label(RichText::new("Numbers for").color(palette.weak));
             let words = range_words(&open.choices, open.derived.subject());
             ui.label(RichText::new(words).font(Type::Strong.font()));
             if open.choices.range().is_some() {

@@ -67,13 +67,13 @@ pub const BINDINGS: &[Binding] = &[
         keys: &[(Modifiers::CTRL, Key::Tab, Action::NextRun)],
     },
     Binding {
-        shown: "← →",
+        shown: "← and →",
         does: "earlier, later",
         keys: &[(NONE, Key::ArrowLeft, Action::Pan(-10)), (NONE, Key::ArrowRight, Action::Pan(10))],
     },
     Binding {
-        shown: "+ −",
-        does: "zoom in, out (also ↑ ↓)",
+        shown: "+ and −",
+        does: "zoom in, out (also ↑ and ↓)",
         keys: &[
             (NONE, Key::Plus, Action::Zoom(true)),
             (SHIFT, Key::Plus, Action::Zoom(true)),
@@ -90,7 +90,7 @@ pub const BINDINGS: &[Binding] = &[
     },
     Binding { shown: "Home", does: "show the whole run", keys: &[(NONE, Key::Home, Action::Whole)] },
     Binding {
-        shown: ", .",
+        shown: ", and .",
         does: "move the cursor (with Shift: farther)",
         keys: &[
             (NONE, Key::Comma, Action::Cursor(-5)),
@@ -100,7 +100,7 @@ pub const BINDINGS: &[Binding] = &[
         ],
     },
     Binding {
-        shown: "[ ]",
+        shown: "[ and ]",
         does: "start, end the range at the cursor",
         keys: &[
             (NONE, Key::OpenBracket, Action::RangeStart),

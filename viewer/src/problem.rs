@@ -1,7 +1,7 @@
 //! Why a file cannot be shown, in words its owner can act on.
 //!
 //! Each kind has a headline, what was found, and what to do. The words are made here, where they can
-//! be tested; [`crate::screens`] only draws them.
+//! be tested; [`crate::screens`] only draws them. Commands stand in backticks.
 
 use std::{
     ffi::OsStr,
@@ -146,9 +146,9 @@ impl Problem {
                 "Its format is version {version} and needs a reader of version {readable_from} or \
                  later. This viewer reads versions up to {FORMAT_VERSION}."
             ),
-            Kind::Unreadable(reason) => sentence(reason),
+            Kind::Unreadable(reason) => quantity::sentence(reason),
             Kind::Shrank => "Something cut or replaced it in the meantime.".to_owned(),
-            Kind::Io(reason) => sentence(reason),
+            Kind::Io(reason) => quantity::sentence(reason),
             Kind::Cancelled => "You stopped it before it was complete.".to_owned(),
             Kind::Crashed => "This is a defect of the viewer, not of your file.".to_owned(),
         }
@@ -160,22 +160,22 @@ impl Problem {
         match &self.kind {
             Kind::Missing => "Check the path, or drop the file onto this window.".to_owned(),
             Kind::Forbidden => format!(
-                "Give yourself the right to read it, for example: chmod u+r '{}'",
+                "Give yourself the right to read it, for example: `chmod u+r '{}'`",
                 self.path.display()
             ),
             Kind::Folder => "Drop a .beat file onto this window, or type its path above.".to_owned(),
             Kind::Empty | Kind::Short { .. } => {
-                "Nothing can be shown of it. Run onbeat replay again; if the run is just starting, \
+                "Nothing can be shown of it. Run `onbeat replay` again; if the run is just starting, \
                  try again in a moment."
                     .to_owned()
             }
             Kind::Foreign(_) => {
-                "Open the .beat file that onbeat replay wrote. For a trace, use onbeat inspect."
+                "Open the .beat file that `onbeat replay` wrote. For a trace, use `onbeat inspect`."
                     .to_owned()
             }
             Kind::Newer { .. } => {
-                "Install the Onbeat that wrote it, or a later one. Its onbeat report --format json \
-                 can be read anywhere."
+                "Install the Onbeat that wrote it, or a later one. What its \
+                 `onbeat report --format json` says can be read anywhere."
                     .to_owned()
             }
             Kind::Unreadable(_) => {
@@ -203,13 +203,6 @@ fn guess(found: &[u8]) -> String {
     ];
     let words = known.iter().find(|(mark, _)| found.starts_with(mark)).map(|&(_, words)| words);
     words.map_or_else(|| format!("It begins with {}.", found.escape_ascii()), str::to_owned)
-}
-
-/// A message as a sentence: a capital at its start and a full stop.
-fn sentence(message: &str) -> String {
-    let mut letters = message.chars();
-    let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }
 
 /// The newest logs in a folder, by name where times are equal or unknown.

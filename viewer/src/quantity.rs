@@ -71,10 +71,29 @@ pub fn duration(nanos: f64) -> String {
     format!("{} {}", number(nanos / unit.nanos()), unit.sign())
 }
 
-/// [`duration`] of a value that may be absent.
+/// A measured length of time, with all of its three digits so that a column of them lines up:
+/// `47.0 ms` where [`duration`] says `47 ms`.
 #[must_use]
-pub fn duration_or_word(nanos: Option<f64>) -> String {
-    nanos.map_or_else(|| NO_DATA.to_owned(), duration)
+pub fn measured(nanos: f64) -> String {
+    let short = duration(nanos);
+    let Some((number, unit)) = short.split_once(' ').filter(|(_, unit)| !unit.contains(' ')) else {
+        return short;
+    };
+    // A leading zero is no significant digit.
+    let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+    let significant = digits.trim_start_matches('0').len();
+    if nanos == 0.0 || significant >= 3 || !nanos.is_finite() {
+        return short;
+    }
+    let point = if number.contains('.') { "" } else { "." };
+    let missing = 3 - significant;
+    format!("{number}{point}{} {unit}", "0".repeat(missing))
+}
+
+/// [`measured`] of a value that may be absent.
+#[must_use]
+pub fn measured_or_word(nanos: Option<f64>) -> String {
+    nanos.map_or_else(|| NO_DATA.to_owned(), measured)
 }
 
 fn long_duration(seconds: f64) -> String {
@@ -119,10 +138,14 @@ pub fn number(value: f64) -> String {
     text.replace('-', "−")
 }
 
-/// [`number`] with a unit, or the word for no data.
+/// [`number`] with a unit (none if that is empty), or the word for no data.
 #[must_use]
 pub fn number_with(value: Option<f64>, unit: &str) -> String {
-    value.map_or_else(|| NO_DATA.to_owned(), |value| format!("{} {unit}", number(value)))
+    match value {
+        None => NO_DATA.to_owned(),
+        Some(value) if unit.is_empty() => number(value),
+        Some(value) => format!("{} {unit}", number(value)),
+    }
 }
 
 /// A count with grouped thousands: `1,234,567`.
@@ -160,7 +183,8 @@ pub fn percent(share: f64) -> String {
     if percent > 0.0 && percent < 0.1 {
         return "< 0.1 %".to_owned();
     }
-    format!("{} %", number(percent))
+    let text = format!("{percent:.1}");
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text).replace('-', "−"))
 }
 
 /// A number of bytes: `512 bytes`, `12.3 KiB`, `1.4 GiB`.
@@ -180,6 +204,17 @@ pub fn bytes(value: u64) -> String {
         unit = next;
     }
     format!("{} {unit}", number(size))
+}
+
+/// A message as a sentence: a capital at its start and a full stop.
+#[must_use]
+pub fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    let first: String =
+        letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
+    let rest = letters.as_str();
+    let stop = if rest.ends_with(['.', '!', '?', ':']) { "" } else { "." };
+    format!("{first}{rest}{stop}")
 }
 
 /// An instant of a run, as fine as is needed to tell it from others within `span` (all ns):
@@ -261,6 +296,25 @@ mod tests {
     }
 
     #[test]
+    fn measured_durations_keep_their_three_digits() {
+        for (nanos, text) in [
+            (47_000_000.0, "47.0 ms"),
+            (45_812_345.0, "45.8 ms"),
+            (1_000_000_000.0, "1.00 s"),
+            (7_100_000.0, "7.10 ms"),
+            (-2_000.0, "−2.00 µs"),
+            (50.0, "0.0500 µs"),
+            (183_000_000.0, "183 ms"),
+            (692_000_000_000.0, "11 min 32 s"),
+            (0.0, "0 µs"),
+            (f64::NAN, "no data"),
+        ] {
+            assert_eq!(measured(nanos), text, "{nanos}");
+        }
+        assert_eq!(measured_or_word(None), "no data");
+    }
+
+    #[test]
     fn numbers_have_three_digits_and_groups() {
         for (value, text) in [
             (0.0, "0"),
@@ -288,6 +342,7 @@ mod tests {
         assert_eq!(percent(0.000_01), "< 0.1 %");
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.973), "97.3 %");
+        assert_eq!(percent(0.007_2), "0.7 %");
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub fn incomplete(run: &Run) -> Option<Incomplete> {
 #[must_use]
 pub fn remarks(run: &Run, report: &Report) -> Vec<Remark> {
     let mut remarks: Vec<Remark> =
-        run.warnings.iter().map(|words| serious(sentence(words))).collect();
+        run.warnings.iter().map(|words| serious(quantity::sentence(words))).collect();
     let stalls = &report.schedule.host_stalls;
     if let (1.., Some(longest)) = (stalls.count, stalls.max_ms) {
         remarks.push(note(format!(
@@ -133,14 +133,4 @@ fn times(count: u64) -> String {
         2 => "twice".to_owned(),
         more => format!("{} times", quantity::count(more)),
     }
-}
-
-/// A warning as a sentence: a capital at its start and a full stop.
-fn sentence(words: &str) -> String {
-    let mut letters = words.chars();
-    let first: String =
-        letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
-    let rest = letters.as_str();
-    let stop = if rest.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{first}{rest}{stop}")
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use eframe::egui::{
     self, Align, Align2, Context, Id, LayerId, Layout, Modal, Order, ProgressBar, RichText, Spinner,
-    Ui, vec2,
+    TextFormat, TextStyle, Ui, text::LayoutJob, vec2,
 };
 
 use crate::keys::{BINDINGS, MOUSE};
@@ -36,7 +36,7 @@ const TEXT_WIDTH: f32 = 540.0;
 
 /// Nothing is open.
 pub fn welcome_ui(ui: &mut Ui) -> Wish {
-    centred(ui, 230.0, |ui| {
+    centred(ui, 170.0, |ui| {
         let palette = Palette::of(ui);
         ui.label(RichText::new("Open a run").font(Type::Display.font()));
         ui.add_space(2.0 * GRID);
@@ -45,9 +45,8 @@ pub fn welcome_ui(ui: &mut Ui) -> Wish {
         let wish =
             if primary_button(ui, "Type a path").clicked() { Wish::TypePath } else { Wish::None };
         ui.add_space(5.0 * GRID);
-        let hint = "No run yet? onbeat demo makes one in about ten seconds.";
-        ui.label(RichText::new(hint).color(palette.weak));
-        ui.label(RichText::new("Press ? for the keys.").color(palette.weak));
+        words_ui(ui, "No run yet? `onbeat demo` makes one in about ten seconds.", palette.weak);
+        words_ui(ui, "Press `?` for the keys.", palette.weak);
         wish
     })
 }
@@ -56,7 +55,7 @@ pub fn welcome_ui(ui: &mut Ui) -> Wish {
 pub fn loading_ui(ui: &mut Ui, loading: &Loading) -> Wish {
     let progress = loading.progress();
     let name = loading.path().display().to_string();
-    centred(ui, 170.0, |ui| {
+    centred(ui, 120.0, |ui| {
         let palette = Palette::of(ui);
         ui.horizontal(|ui| {
             ui.add(Spinner::new().size(20.0));
@@ -80,16 +79,16 @@ pub fn loading_ui(ui: &mut Ui, loading: &Loading) -> Wish {
 /// A file that cannot be shown: what is wrong, what was found, what to do.
 pub fn problem_ui(ui: &mut Ui, problem: &Problem) -> Wish {
     let rows = problem.others.len() as f32;
-    centred(ui, 250.0 + rows * 30.0, |ui| {
+    centred(ui, 180.0 + rows * 30.0, |ui| {
         let palette = Palette::of(ui);
         let mut wish = Wish::None;
         ui.label(RichText::new(problem.headline()).font(Type::Display.font()).color(palette.bad));
         let path = problem.path.display().to_string();
         ui.add(egui::Label::new(RichText::new(path).color(palette.weak)).wrap());
         ui.add_space(3.0 * GRID);
-        ui.add(egui::Label::new(problem.found()).wrap());
+        words_ui(ui, &problem.found(), palette.text);
         ui.add_space(GRID);
-        ui.add(egui::Label::new(RichText::new(problem.remedy()).font(Type::Strong.font())).wrap());
+        words_ui(ui, &problem.remedy(), palette.text);
         ui.add_space(3.0 * GRID);
         for other in &problem.others {
             let name = other.file_name().unwrap_or(other.as_os_str()).to_string_lossy();
@@ -97,7 +96,9 @@ pub fn problem_ui(ui: &mut Ui, problem: &Problem) -> Wish {
                 wish = Wish::Open(other.clone());
             }
         }
-        ui.add_space(GRID);
+        if !problem.others.is_empty() {
+            ui.add_space(3.0 * GRID);
+        }
         ui.horizontal(|ui| {
             if primary_button(ui, "Try again").clicked() {
                 wish = Wish::Retry;
@@ -113,10 +114,19 @@ pub fn problem_ui(ui: &mut Ui, problem: &Problem) -> Wish {
     })
 }
 
+/// Width of each column of the sheet of keys, and the gap between them.
+const SHEET_COLUMN: f32 = 350.0;
+const SHEET_GAP: f32 = 32.0;
+
 /// The sheet of keys. Returns whether it should close.
 pub fn keys_ui(ctx: &Context) -> bool {
     let shown = Modal::new(Id::unique("keys")).frame(sheet_frame(ctx)).show(ctx, |ui| {
-        ui.set_width(660.0);
+        ui.set_width(2.0 * SHEET_COLUMN + SHEET_GAP);
+        let id = ui.unique_id();
+        ui.ctx().accesskit_node_builder(id, |node| {
+            node.set_role(egui::accesskit::Role::Dialog);
+            node.set_label("Keys and mouse, sheet");
+        });
         let mut close = false;
         ui.horizontal(|ui| {
             ui.label(RichText::new("Keys and mouse").font(Type::Heading.font()));
@@ -126,16 +136,16 @@ pub fn keys_ui(ctx: &Context) -> bool {
         });
         ui.add_space(2.0 * GRID);
         ui.horizontal_top(|ui| {
-            ui.spacing_mut().item_spacing.x = 8.0 * GRID;
+            ui.spacing_mut().item_spacing.x = SHEET_GAP;
             ui.vertical(|ui| {
-                ui.set_width(310.0);
+                ui.set_width(SHEET_COLUMN);
                 section_ui(ui, "Keys");
                 for binding in BINDINGS {
                     key_ui(ui, binding.shown, binding.does);
                 }
             });
             ui.vertical(|ui| {
-                ui.set_width(310.0);
+                ui.set_width(SHEET_COLUMN);
                 section_ui(ui, "Panels");
                 for (place, panel) in PANELS.iter().enumerate() {
                     key_ui(ui, &(place + 1).to_string(), panel.name);
@@ -181,7 +191,8 @@ fn section_ui(ui: &mut Ui, words: &str) {
 
 fn key_ui(ui: &mut Ui, shown: &str, does: &str) {
     ui.horizontal(|ui| {
-        let size = vec2(92.0, 22.0);
+        ui.spacing_mut().item_spacing.x = 2.0 * GRID;
+        let size = vec2(88.0, 22.0);
         ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
             ui.set_min_width(size.x);
             ui.label(RichText::new(shown).font(Type::Strong.font()));
@@ -196,20 +207,41 @@ fn primary_button(ui: &mut Ui, words: &str) -> egui::Response {
     ui.add(egui::Button::new(text).fill(palette.accent_soft))
 }
 
-/// A column of text in the middle of the window.
+/// A sentence in which commands stand in backticks.
+fn words_ui(ui: &mut Ui, words: &str, colour: egui::Color32) {
+    let palette = Palette::of(ui);
+    let mut job = LayoutJob::default();
+    for (place, part) in words.split('`').enumerate() {
+        let plain = place.is_multiple_of(2);
+        let font = if plain { Type::Body.font() } else { TextStyle::Monospace.resolve(ui.style()) };
+        let mut format = TextFormat::simple(font, colour);
+        format.valign = Align::Center;
+        if !plain {
+            format.background = palette.page;
+            format.color = palette.text;
+            format.expand_bg = 2.0;
+        }
+        job.append(part, 0.0, format);
+    }
+    ui.add(egui::Label::new(job).wrap());
+}
+
+/// A card in the middle of the window.
 fn centred<R>(ui: &mut Ui, height: f32, draw: impl FnOnce(&mut Ui) -> R) -> R {
     let room = ui.available_rect_before_wrap();
-    let width = TEXT_WIDTH.min(room.width() - 32.0);
-    let top = ((room.height() - height) * 0.42).max(16.0);
-    let left = ((room.width() - width) / 2.0).max(16.0);
-    let rect = egui::Rect::from_min_size(
-        room.min + vec2(left, top),
-        vec2(width, (room.height() - top).max(height)),
-    );
+    let frame = theme::card(Palette::of(ui)).inner_margin(24);
+    let margins = frame.total_margin().sum();
+    let width = TEXT_WIDTH.min(room.width() - margins.x - 32.0);
+    let top = ((room.height() - height - margins.y) * 0.4).max(16.0);
+    let left = ((room.width() - width - margins.x) / 2.0).max(16.0);
+    let rect = egui::Rect::from_min_max(room.min + vec2(left, top), room.max);
     let builder = egui::UiBuilder::new().max_rect(rect).layout(Layout::top_down(Align::Min));
     ui.scope_builder(builder, |ui| {
-        ui.set_width(width);
-        draw(ui)
+        let draw = |ui: &mut Ui| {
+            ui.set_width(width);
+            draw(ui)
+        };
+        frame.show(ui, draw).inner
     })
     .inner
 }

@@ -124,6 +124,8 @@ pub struct Choices {
     range: Option<TimeRange>,
     /// The instant under the pointer, in whichever plot.
     pub cursor: Option<RunNanos>,
+    /// Whether the pointer is in a time plot in this frame.
+    pub pointed: bool,
     /// The stroke being drawn.
     pub stroke: Option<Stroke>,
     /// Which latency the Latency panel shows.
@@ -149,6 +151,7 @@ impl Choices {
             view: extent,
             range: None,
             cursor: None,
+            pointed: false,
             stroke: None,
             metric: Metric::default(),
             origin: Origin::default(),

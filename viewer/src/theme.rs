@@ -21,7 +21,9 @@ pub const GRID: f32 = 4.0;
 /// Between cards, and around the page.
 pub const GUTTER: f32 = 12.0;
 /// Inside a card.
-pub const CARD_MARGIN: Margin = Margin { left: 14, right: 14, top: 10, bottom: 10 };
+pub const CARD_MARGIN: Margin = Margin { left: 12, right: 12, top: 10, bottom: 10 };
+/// What a card needs above and below its content: margins and edges.
+pub const CARD_CHROME: f32 = 10.0 + 10.0 + 2.0;
 /// Height of one table row.
 pub const ROW_HEIGHT: f32 = 22.0;
 /// Width kept for the labels of a vertical axis, the same in every plot so that times line up.
@@ -249,7 +251,9 @@ fn fonts() -> FontDefinitions {
     fonts.font_data.insert("Roboto".to_owned(), Arc::new(regular));
     fonts.font_data.insert("Roboto Medium".to_owned(), Arc::new(medium));
     // egui's own fonts stay behind ours for every sign we do not carry.
-    let fallback = fonts.families.get(&FontFamily::Proportional).cloned().unwrap_or_default();
+    let mut fallback = fonts.families.get(&FontFamily::Proportional).cloned().unwrap_or_default();
+    // Arrows are in the monospaced font only.
+    fallback.extend(fonts.families.get(&FontFamily::Monospace).cloned().unwrap_or_default());
     let behind = |first: &str| {
         std::iter::once(first.to_owned()).chain(fallback.iter().cloned()).collect::<Vec<_>>()
     };

@@ -12,7 +12,7 @@ use crate::theme::{self, GRID, GUTTER, Palette, Type};
 use crate::widgets::{
     switch,
     table::{Column, Table},
-    time_plot::TimePlot,
+    time_plot::{self, TimePlot},
 };
 
 /// The panel.
@@ -27,8 +27,10 @@ const PLOTS: &[&str] = &[LATENCY, FLOW];
 const SIDE_WIDTH: f32 = 316.0;
 /// Below this width the table goes under the plots.
 const TWO_COLUMNS: f32 = 820.0;
+/// Height of the line of switches.
+const SWITCHES: f32 = 26.0 + GRID;
 /// What the two plot cards need besides their plots.
-const CHROME: f32 = 2.0 * (20.0 + 28.0) + 30.0 + GUTTER;
+const CHROME: f32 = 2.0 * (theme::CARD_CHROME + time_plot::HEADING) + SWITCHES + GUTTER;
 
 fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     ui.spacing_mut().item_spacing.y = GUTTER;
@@ -59,9 +61,11 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
 fn latency_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
     theme::card(Palette::of(ui)).show(ui, |ui| {
         ui.set_width(ui.available_width());
+        ui.spacing_mut().item_spacing.y = 0.0;
         choices_ui(ui, scene.choices);
+        ui.add_space(GRID);
         let Choices { metric, origin, scale, .. } = *scene.choices;
-        let ask = Ask::Latency { view: scene.choices.view(), metric, origin, scale };
+        let ask = Ask::Latency { view: scene.stretch_of(LATENCY), metric, origin, scale };
         let shown = scene.derived.ask(&ask);
         let opened = scene.derived.subject();
         let describe = |request: u32| describe(opened, request as usize, metric, origin);
@@ -133,7 +137,7 @@ fn describe(opened: &OpenedRun, i: usize, metric: Metric, origin: Origin) -> Str
     let run = &opened.run;
     let requests = &run.requests;
     let plan = &run.plan[i];
-    let value = quantity::duration_or_word(latency::value(opened, i, metric, origin));
+    let value = quantity::measured_or_word(latency::value(opened, i, metric, origin));
     let sent = requests.sent(i).map(|sent| quantity::instant(sent.0 as f64, 1e8));
     let tokens = |count: Option<u32>| {
         count.map_or_else(|| quantity::NO_DATA.to_owned(), |count| quantity::count(count.into()))
@@ -153,7 +157,7 @@ fn flow_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
     theme::card(Palette::of(ui)).show(ui, |ui| {
         ui.set_width(ui.available_width());
         let flow = scene.choices.flow;
-        let shown = scene.derived.ask(&Ask::Flow { view: scene.choices.view(), flow });
+        let shown = scene.derived.ask(&Ask::Flow { view: scene.stretch_of(FLOW), flow });
         let mut controls = |ui: &mut Ui, choices: &mut Choices| {
             switch::show(
                 ui,
@@ -222,7 +226,7 @@ const ROWS: &[Row] = &[
 
 fn percentile_table_ui(ui: &mut Ui, found: &Latency, origin: Origin) {
     let columns = [
-        Column::text("", 0.7),
+        Column::text("", 0.75),
         Column::number("first token"),
         Column::number("between"),
         Column::number("end to end"),
@@ -233,12 +237,12 @@ fn percentile_table_ui(ui: &mut Ui, found: &Latency, origin: Origin) {
     };
     let cell = |row: usize, column: usize| {
         let Some(place) = column.checked_sub(1) else {
-            return if row == 0 { "requests".to_owned() } else { ROWS[row - 1].0.to_owned() };
+            return if row == 0 { "count".to_owned() } else { ROWS[row - 1].0.to_owned() };
         };
         match (statistics[place], row) {
             (Some(found), 0) => quantity::count(found.count),
             (None, 0) => "0".to_owned(),
-            (Some(found), row) => quantity::duration(ROWS[row - 1].1(found) * 1e6),
+            (Some(found), row) => quantity::measured(ROWS[row - 1].1(found) * 1e6),
             (None, _) => quantity::NO_DATA_CELL.to_owned(),
         }
     };
@@ -268,6 +272,6 @@ fn throughput_table_ui(ui: &mut Ui, report: &Report) {
         let (name, value, unit) = rows[row];
         if column == 0 { name.to_owned() } else { quantity::number_with(value, unit) }
     };
-    Table { name: "Throughput", columns: &columns, rows: rows.len(), cell: &cell, row_headings: true }
+    Table { name: "Rates", columns: &columns, rows: rows.len(), cell: &cell, row_headings: true }
         .show(ui);
 }

@@ -10,7 +10,7 @@ use eframe::egui::Ui;
 
 use crate::derive::Derived;
 use crate::series::{Answer, Ask};
-use crate::state::Choices;
+use crate::state::{Choices, TimeRange};
 
 /// A panel.
 pub struct Panel {
@@ -42,6 +42,15 @@ pub struct Scene<'a> {
 }
 
 impl Scene<'_> {
+    /// The stretch that a plot shows: the view, or, of a plot shown as its table, the chosen range.
+    #[must_use]
+    pub fn stretch_of(&self, plot: &str) -> TimeRange {
+        match self.choices.range() {
+            Some(range) if self.choices.is_table(plot) => range,
+            _ => self.choices.view(),
+        }
+    }
+
     /// The numbers of the chosen range, or the last ones while those are being worked out; the flag
     /// says whether they are the right ones.
     pub fn with_report<R>(

@@ -16,7 +16,8 @@ use crate::series::{Answer, Ask};
 use crate::theme::{self, GRID, GUTTER, Palette, ROW_HEIGHT, Type, data_colour};
 use crate::widgets::{
     card::{self, Headline},
-    time_plot::TimePlot,
+    table::{Column, Table},
+    time_plot::{self, TimePlot},
 };
 
 /// The panel.
@@ -31,8 +32,8 @@ const PLOTS: &[&str] = &[RATES, FLIGHT];
 const SIDE_WIDTH: f32 = 330.0;
 /// Below this width the side column goes under the plots.
 const TWO_COLUMNS: f32 = 820.0;
-/// What a plot card needs besides its plots: margins and two headings.
-const PLOT_CHROME: f32 = 20.0 + 2.0 * 28.0 + GUTTER;
+/// What the card with the two plots needs besides them.
+const PLOT_CHROME: f32 = theme::CARD_CHROME + 2.0 * time_plot::HEADING + GUTTER;
 
 fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     ui.spacing_mut().item_spacing.y = GUTTER;
@@ -66,9 +67,9 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
 
 fn plots_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
     theme::card(Palette::of(ui)).show(ui, |ui| {
-        let view = scene.choices.view();
+        ui.spacing_mut().item_spacing.y = 0.0;
         let columns = plot_columns(ui);
-        let rates = scene.derived.ask(&Ask::Rates { view });
+        let rates = scene.derived.ask(&Ask::Rates { view: scene.stretch_of(RATES) });
         TimePlot {
             id: RATES,
             title: "Offered and achieved rate",
@@ -79,7 +80,8 @@ fn plots_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
             controls: None,
         }
         .show(ui, scene.choices);
-        ui.add_space(GUTTER - GRID);
+        ui.add_space(GUTTER);
+        let view = scene.stretch_of(FLIGHT);
         let flight = scene.derived.ask(&Ask::Flight { view, columns });
         TimePlot {
             id: FLIGHT,
@@ -106,6 +108,7 @@ fn side_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
     let run = &scene.derived.subject().run;
     scene.with_report(|report, _fresh| {
         outcomes_ui(ui, &report.outcomes, report.schedule.planned);
+        volume_ui(ui, report);
         remarks_ui(ui, &remarks::remarks(run, report));
     });
 }
@@ -133,7 +136,7 @@ fn verdict_ui(ui: &mut Ui, report: &Report, ranged: bool) {
                     ui.label(RichText::new(lateness_words(report)).color(palette.weak));
                 }
                 for reason in &report.verdict.reasons {
-                    ui.label(RichText::new(reason).color(palette.text));
+                    ui.label(RichText::new(quantity::sentence(reason)).color(palette.text));
                 }
             });
         });
@@ -221,14 +224,24 @@ fn of_durations(
     let Some(found) = statistic else {
         return nothing(title, definition);
     };
-    let words = |millis: f64| quantity::duration(millis * 1e6);
+    let words = |millis: f64| quantity::measured(millis * 1e6);
     Headline {
         title,
         which: "median",
         value: words(found.p50),
-        more: format!("p95 {}   p99 {}", words(found.p95), words(found.p99)),
+        more: pair("p95", &words(found.p95), "p99", &words(found.p99)),
         definition,
         has_data: true,
+    }
+}
+
+/// Two values in one short line; a unit they share is written once.
+fn pair(first: &str, a: &str, second: &str, b: &str) -> String {
+    match (a.rsplit_once(' '), b.rsplit_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => {
+            format!("{first} {number}   {second} {b}")
+        }
+        _ => format!("{first} {a}   {second} {b}"),
     }
 }
 
@@ -257,7 +270,7 @@ fn output_rate(report: &Report) -> Headline {
         which: "per second",
         value: quantity::number(rate),
         more: per_user.as_ref().map_or_else(String::new, |user| {
-            format!("per user p50 {}   p5 {}", quantity::number(user.p50), quantity::number(user.p5))
+            format!("median user {}/s", quantity::number(user.p50))
         }),
         definition,
         has_data: true,
@@ -285,12 +298,12 @@ fn lateness(report: &Report) -> Headline {
     let Some(found) = &report.schedule.lateness_us else {
         return nothing(title, definition);
     };
-    let words = |micros: f64| quantity::duration(micros * 1e3);
+    let words = |micros: f64| quantity::measured(micros * 1e3);
     Headline {
         title,
         which: "p99",
         value: words(found.p99),
-        more: format!("p50 {}   max {}", words(found.p50), words(found.max)),
+        more: pair("p50", &words(found.p50), "max", &words(found.max)),
         definition,
         has_data: true,
     }
@@ -327,33 +340,40 @@ const fn outcome_words(outcome: Outcome) -> &'static str {
     }
 }
 
-fn outcome_colour(palette: &Palette, outcome: Outcome) -> egui::Color32 {
-    let place = match outcome {
-        Outcome::Ok => data_colour::GREEN,
-        Outcome::Incomplete | Outcome::Timeout => data_colour::ORANGE,
-        Outcome::Cancelled | Outcome::NeverSent => data_colour::GREY,
-        Outcome::ConnectError | Outcome::ProtocolError => data_colour::PURPLE,
-        Outcome::HttpError | Outcome::Disconnected | Outcome::StreamError => {
-            data_colour::VERMILLION
-        }
-    };
-    palette.data[place]
+/// Colours of what did not end well, in turn: neighbours never share one.
+const OTHER_COLOURS: [usize; 5] = [
+    data_colour::VERMILLION,
+    data_colour::ORANGE,
+    data_colour::PURPLE,
+    data_colour::BLUE,
+    data_colour::GREY,
+];
+
+/// The outcomes that occurred: words, count, colour.
+fn outcome_rows(
+    outcomes: &Outcomes,
+    planned: u64,
+    palette: &Palette,
+) -> Vec<(&'static str, u64, egui::Color32)> {
+    let known: u64 = Outcome::ALL.iter().map(|&outcome| count_of(outcomes, outcome)).sum();
+    let occurred = Outcome::ALL
+        .iter()
+        .map(|&outcome| (outcome_words(outcome), count_of(outcomes, outcome)))
+        .chain([("no end in the log", planned.saturating_sub(known))])
+        .filter(|&(_, count)| count > 0);
+    let mut others = OTHER_COLOURS.into_iter().cycle();
+    occurred
+        .map(|(words, count)| {
+            let good = words == outcome_words(Outcome::Ok);
+            let place = if good { Some(data_colour::GREEN) } else { others.next() };
+            (words, count, palette.data[place.unwrap_or(data_colour::GREY)])
+        })
+        .collect()
 }
 
 fn outcomes_ui(ui: &mut Ui, outcomes: &Outcomes, planned: u64) {
     let palette = Palette::of(ui);
-    let mut rows: Vec<(&str, u64, egui::Color32)> = Outcome::ALL
-        .iter()
-        .map(|&outcome| {
-            let count = count_of(outcomes, outcome);
-            (outcome_words(outcome), count, outcome_colour(palette, outcome))
-        })
-        .filter(|&(_, count, _)| count > 0)
-        .collect();
-    let known: u64 = rows.iter().map(|row| row.1).sum();
-    if let Some(open @ 1..) = planned.checked_sub(known) {
-        rows.push(("no end in the log", open, palette.data[data_colour::BLUE]));
-    }
+    let rows = outcome_rows(outcomes, planned, palette);
     theme::card(palette).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.spacing_mut().item_spacing.y = GRID;
@@ -362,6 +382,7 @@ fn outcomes_ui(ui: &mut Ui, outcomes: &Outcomes, planned: u64) {
             ui.label(RichText::new("No data: no request was planned here").color(palette.weak));
             return;
         }
+        ui.add_space(GRID);
         bar_ui(ui, &rows);
         for &(words, count, colour) in &rows {
             let share = count as f64 / planned.max(1) as f64;
@@ -385,10 +406,10 @@ fn bar_ui(ui: &mut Ui, rows: &[(&str, u64, egui::Color32)]) {
         // Even one of a million keeps a visible sliver.
         let share = count as f64 / total.max(1) as f64;
         #[expect(clippy::cast_possible_truncation, reason = "a width on screen")]
-        let width = (share as f32 * rect.width()).max(2.0).min(rect.right() - left);
+        let width = (share as f32 * rect.width()).max(3.0).min(rect.right() - left);
         let part = egui::Rect::from_min_size(egui::pos2(left, rect.top()), vec2(width, 10.0));
-        ui.painter().rect_filled(part, 0.0, colour);
-        left += width;
+        ui.painter().rect_filled(part, 1.0, colour);
+        left += width + 1.0;
     }
     let words: Vec<_> =
         rows.iter().map(|(words, count, _)| format!("{} {words}", quantity::count(*count))).collect();
@@ -404,19 +425,14 @@ fn outcome_row_ui(ui: &mut Ui, words: &str, count: u64, share: f64, colour: egui
         ui.painter().rect_filled(swatch, 2.0, colour);
         ui.label(words);
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            ui.add_sized(vec2(64.0, ROW_HEIGHT), right_label(quantity::percent(share), palette.weak));
+            let slot = vec2(58.0, ROW_HEIGHT);
+            ui.allocate_ui_with_layout(slot, Layout::right_to_left(Align::Center), |ui| {
+                ui.set_min_width(slot.x);
+                ui.label(RichText::new(quantity::percent(share)).color(palette.weak));
+            });
             ui.label(RichText::new(quantity::count(count)).font(Type::Strong.font()));
         });
     });
-}
-
-fn right_label(text: String, colour: egui::Color32) -> impl egui::Widget {
-    move |ui: &mut Ui| {
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            ui.label(RichText::new(text).color(colour))
-        })
-        .inner
-    }
 }
 
 /// The finer causes of what did not end well.
@@ -428,6 +444,38 @@ fn causes(outcomes: &Outcomes) -> String {
         .map(|(name, &count)| format!("{} {}", name.replace('_', " "), quantity::count(count)))
         .collect();
     causes.join(", ")
+}
+
+/// How much there was of everything.
+fn volume_ui(ui: &mut Ui, report: &Report) {
+    let (tokens, throughput) = (&report.tokens, &report.throughput);
+    let count = |count: Option<u64>| count.map_or_else(|| NO_DATA.to_owned(), quantity::count);
+    let seconds = report.run.duration_s.map(|seconds| seconds * 1e9);
+    let rows = [
+        ("first sent to last end", quantity::measured_or_word(seconds)),
+        ("most in flight", count(throughput.peak_in_flight)),
+        ("input tokens", count(tokens.prompt)),
+        ("of these cached", count(tokens.cached)),
+        ("output tokens", count(tokens.completion)),
+    ];
+    theme::card(Palette::of(ui)).show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        ui.spacing_mut().item_spacing.y = GRID;
+        ui.label(RichText::new("Volume").font(Type::Title.font()));
+        let columns = [Column::text("", 1.2), Column::number("")];
+        let cell = |row: usize, column: usize| {
+            let (name, value): &(&str, String) = &rows[row];
+            if column == 0 { (*name).to_owned() } else { value.clone() }
+        };
+        Table {
+            name: "Volume",
+            columns: &columns,
+            rows: rows.len(),
+            cell: &cell,
+            row_headings: true,
+        }
+        .show(ui);
+    });
 }
 
 fn remarks_ui(ui: &mut Ui, remarks: &[Remark]) {

@@ -6,7 +6,7 @@ use egui_plot::PlotPoint;
 use onbeat_shared::units::RunNanos;
 
 use super::picture::{Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, seconds};
-use super::{STEPS, from_zero, with_margin};
+use super::{STEPS, from_zero, with_margin, within_run};
 use crate::decimate;
 use crate::opened::OpenedRun;
 use crate::quantity;
@@ -26,7 +26,7 @@ pub fn picture(opened: &OpenedRun, view: TimeRange, columns: usize) -> Picture {
     Picture {
         bounds: from_zero(peak.map_or(0.0, |(_, most)| most)),
         axis: HeightAxis::Number { unit: "requests" },
-        table: rows(opened, view),
+        table: rows(opened, within_run(opened, view)),
         note: "every change".to_owned(),
         summary: summary(view, peak),
         empty: opened.by_sent().is_empty().then(|| "No request left".to_owned()),

@@ -12,7 +12,7 @@ use super::picture::{
     Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase,
 };
 use super::rates::places_in;
-use super::{STEPS, from_zero, with_margin};
+use super::{STEPS, from_zero, with_margin, within_run};
 use crate::opened::OpenedRun;
 use crate::quantity;
 use crate::state::{Flow, TimeRange};
@@ -56,7 +56,7 @@ pub fn picture(opened: &OpenedRun, view: TimeRange, flow: Flow) -> Picture {
         lines: lines.collect(),
         axis: HeightAxis::Number { unit },
         bounds: from_zero(largest),
-        table: rows(view, steps, &counted, &rates, unit),
+        table: rows(within_run(opened, view), steps, &counted, &rates, unit),
         note: format!("in steps of {}", quantity::duration(steps.width as f64)),
         summary: summary(view, &counted, largest, unit),
         empty: (total == 0.0).then(|| "No data in this stretch of time".to_owned()),
@@ -152,12 +152,16 @@ fn rows(
 
 fn summary(view: TimeRange, counted: &[Counted], largest: f64, unit: &str) -> String {
     let span = view.span() as f64;
+    let nothing = counted.iter().all(|counted| counted.amounts.iter().all(|&n| n == 0.0));
     let names: Vec<_> = counted.iter().map(|counted| counted.name).collect();
-    format!(
-        "From {} to {}: {} per second, at most {} {unit}.",
+    let stretch = format!(
+        "From {} to {}",
         quantity::instant(view.start.0 as f64, span),
-        quantity::instant(view.end.0 as f64, span),
-        names.join(" and "),
-        quantity::number(largest)
-    )
+        quantity::instant(view.end.0 as f64, span)
+    );
+    if nothing {
+        return format!("{stretch}: no data.");
+    }
+    let (names, most) = (names.join(" and "), quantity::number(largest));
+    format!("{stretch}: {names} per second, at most {most} {unit}.")
 }

@@ -17,7 +17,7 @@ use super::picture::{
     Band, Cell, Density, Heading, HeightAxis, Line, Marks, Picture, Readout, Rows, Steps,
     round_step, seconds,
 };
-use super::with_margin;
+use super::{with_margin, within_run};
 use crate::opened::OpenedRun;
 use crate::quantity::{self, TimeUnit};
 use crate::state::{Metric, Origin, Scale, TimeRange};
@@ -100,10 +100,10 @@ pub fn picture(opened: &OpenedRun, view: TimeRange, choice: Choice) -> Picture {
         lines: rolling.lines(axis),
         bands: rolling.bands(axis),
         marks: marks(&samples, shown.len(), wide, axis, bounds),
-        crosses: failed.iter().map(|&sent| PlotPoint::new(seconds(sent), bounds.0)).collect(),
+        crosses: crosses(&failed, bounds),
         axis,
         bounds,
-        table: rows(shown, &failed, view, window),
+        table: rows(shown, &failed, within_run(opened, view), window),
         note: note(shown.len(), failed.len(), window),
         summary: summary(shown, view),
         empty: shown.is_empty().then(|| empty(opened, choice)),
@@ -155,6 +155,12 @@ fn bounds(shown: &[Sample], axis: HeightAxis) -> (f64, f64) {
     (if low < 0.0 { low - room } else { 0.0 }, high + room)
 }
 
+/// Marks a little above the bottom, where they are whole.
+fn crosses(failed: &[RunNanos], bounds: (f64, f64)) -> Vec<PlotPoint> {
+    let y = bounds.0 + 0.025 * (bounds.1 - bounds.0);
+    failed.iter().map(|&sent| PlotPoint::new(seconds(sent), y)).collect()
+}
+
 /// Length of the sliding window: round, a fiftieth of the view or longer if it would hold too few.
 fn window(view: TimeRange, samples: usize) -> i64 {
     let span = view.span() as f64;
@@ -178,8 +184,15 @@ impl Rolling {
         let steps = Steps::of_width(wide, (window / SLIDE).max(1));
         let mut values = [const { Vec::new() }; 3];
         let mut inside = Vec::new();
+        // Before the first request and after the last a window is only half full.
+        let first = samples.first().map_or(i64::MAX, |sample| sample.sent.0);
+        let last = samples.last().map_or(i64::MIN, |sample| sample.sent.0);
         for place in 0..steps.count {
             let middle = middle(steps, place);
+            if !(first..=last).contains(&middle) {
+                values.iter_mut().for_each(|column| column.push(None));
+                continue;
+            }
             let around = TimeRange {
                 start: RunNanos(middle - window / 2),
                 end: RunNanos(middle + window / 2),
@@ -230,7 +243,7 @@ impl Rolling {
     /// The areas between neighbouring percentiles.
     fn bands(&self, axis: HeightAxis) -> Vec<Band> {
         let mut bands = Vec::new();
-        for (lower, name, strength) in [(0, "p50 to p95", 0.16), (1, "p95 to p99", 0.12)] {
+        for (lower, name, strength) in [(0, "p50 to p95", 0.13), (1, "p95 to p99", 0.10)] {
             let low = self.segments(axis, &self.values[lower]);
             let high = self.segments(axis, &self.values[lower + 1]);
             // Both have values in the same steps, so their stretches match.
@@ -354,8 +367,8 @@ fn summary(shown: &[Sample], view: TimeRange) -> String {
     format!(
         "{stretch}: {} between {} and {}, the longest sent at {}.",
         quantity::counted(shown.len() as u64, "request"),
-        quantity::duration(least.nanos),
-        quantity::duration(most.nanos),
+        quantity::measured(least.nanos),
+        quantity::measured(most.nanos),
         words(most.sent)
     )
 }

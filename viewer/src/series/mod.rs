@@ -144,6 +144,11 @@ fn with_margin(opened: &OpenedRun, view: TimeRange) -> TimeRange {
     view.widened(MARGIN).clipped(opened.whole().widened(0.02)).unwrap_or(view)
 }
 
+/// The part of a view in which something could happen: what tables have rows for.
+fn within_run(opened: &OpenedRun, view: TimeRange) -> TimeRange {
+    view.clipped(opened.whole()).unwrap_or(view)
+}
+
 /// Bounds for heights from zero to a little above the largest.
 fn from_zero(largest: f64) -> (f64, f64) {
     if largest > 0.0 { (0.0, largest * 1.08) } else { (0.0, 1.0) }

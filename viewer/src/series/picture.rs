@@ -104,7 +104,7 @@ impl HeightAxis {
     pub fn words(self, value: f64) -> String {
         match self {
             Self::Number { unit } => format!("{} {unit}", quantity::number(value)),
-            Self::Time(_) | Self::LogTime => quantity::duration(value),
+            Self::Time(_) | Self::LogTime => quantity::measured(value),
         }
     }
 }
@@ -280,7 +280,7 @@ impl Rows {
         };
         match self.columns[column].kind {
             Cell::Instant(step) => quantity::instant(value, step * 100.0),
-            Cell::Duration => quantity::duration(value),
+            Cell::Duration => quantity::measured(value),
             Cell::Number => quantity::number(value),
         }
     }
@@ -458,6 +458,6 @@ mod tests {
         }
         assert_eq!(HeightAxis::LogTime.place(0.0), None);
         assert_eq!(HeightAxis::LogTime.label(6.0), "1 ms");
-        assert_eq!(HeightAxis::Time(TimeUnit::Millis).words(12_000_000.0), "12 ms");
+        assert_eq!(HeightAxis::Time(TimeUnit::Millis).words(12_000_000.0), "12.0 ms");
     }
 }

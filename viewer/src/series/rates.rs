@@ -7,7 +7,7 @@ use onbeat_shared::units::{NANOS_PER_SECOND, RunNanos};
 use super::picture::{
     Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase,
 };
-use super::{STEPS, from_zero, with_margin};
+use super::{STEPS, from_zero, with_margin, within_run};
 use crate::opened::OpenedRun;
 use crate::quantity;
 use crate::state::TimeRange;
@@ -38,7 +38,7 @@ pub fn picture(opened: &OpenedRun, view: TimeRange) -> Picture {
     Picture {
         bounds: from_zero(largest),
         axis: HeightAxis::Number { unit: UNIT },
-        table: rows(view, steps, offered.as_deref(), &achieved),
+        table: rows(within_run(opened, view), steps, offered.as_deref(), &achieved),
         note: format!("in steps of {}", quantity::duration(steps.width as f64)),
         summary: summary(view, offered.as_deref(), &achieved, largest),
         empty: opened.by_sent().is_empty().then(|| "No request left".to_owned()),

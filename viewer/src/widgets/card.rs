@@ -35,7 +35,7 @@ pub fn row_ui(ui: &mut Ui, headlines: &[Headline]) {
     } else {
         2
     };
-    let card = ((width - gap * (per_row as f32 - 1.0)) / per_row as f32).floor();
+    let card = (width - gap * (per_row as f32 - 1.0)) / per_row as f32;
     for row in headlines.chunks(per_row) {
         ui.horizontal_top(|ui| {
             ui.spacing_mut().item_spacing.x = gap;
@@ -53,18 +53,7 @@ fn headline_ui(ui: &mut Ui, headline: &Headline, width: f32) {
     let shown = frame.show(ui, |ui| {
         ui.set_width(inner);
         ui.set_height(HEIGHT);
-        ui.spacing_mut().item_spacing = vec2(GRID, 3.0);
-        let small = |text: &str| RichText::new(text).font(Type::Small.font()).color(palette.weak);
-        ui.add(egui::Label::new(small(headline.title)).truncate());
-        ui.horizontal(|ui| {
-            let colour = if headline.has_data { palette.text } else { palette.weak };
-            let value = RichText::new(&headline.value).font(Type::Value.font()).color(colour);
-            ui.add(egui::Label::new(value).truncate());
-            if headline.has_data {
-                ui.add(egui::Label::new(small(headline.which)).truncate());
-            }
-        });
-        ui.add(egui::Label::new(small(&headline.more)).truncate());
+        ui.vertical(|ui| lines_ui(ui, headline));
     });
     let id = ui.unique_id().with(headline.title);
     let response = ui.interact(shown.response.rect, id, egui::Sense::hover());
@@ -74,4 +63,20 @@ fn headline_ui(ui: &mut Ui, headline: &Headline, width: f32) {
     );
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Group, true, label.clone()));
     response.on_hover_text(headline.definition);
+}
+
+fn lines_ui(ui: &mut Ui, headline: &Headline) {
+    let palette = Palette::of(ui);
+    ui.spacing_mut().item_spacing = vec2(1.5 * GRID, 3.0);
+    let small = |text: &str| RichText::new(text).font(Type::Small.font()).color(palette.weak);
+    ui.add(egui::Label::new(small(headline.title)).truncate());
+    ui.horizontal(|ui| {
+        let colour = if headline.has_data { palette.text } else { palette.weak };
+        let value = RichText::new(&headline.value).font(Type::Value.font()).color(colour);
+        ui.add(egui::Label::new(value).truncate());
+        if headline.has_data {
+            ui.add(egui::Label::new(small(headline.which)).truncate());
+        }
+    });
+    ui.add(egui::Label::new(small(&headline.more)).truncate());
 }

@@ -30,7 +30,7 @@ fn option_ui(ui: &mut Ui, about: &str, chosen: bool, name: &str, explanation: &s
     let colour = if chosen { palette.accent } else { palette.weak };
     let font = if chosen { Type::Strong.font() } else { Type::Body.font() };
     let text = RichText::new(name).font(font).color(colour);
-    let response = ui.add(Button::selectable(chosen, text).frame_when_inactive(false));
+    let response = ui.add(Button::selectable(chosen, text));
     response.widget_info(|| {
         let label = format!("{about}: {name}");
         egui::WidgetInfo::selected(egui::Role::RadioButton, true, chosen, label)

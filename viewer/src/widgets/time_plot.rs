@@ -41,6 +41,9 @@ pub struct TimePlot<'a> {
     pub controls: Option<&'a mut dyn FnMut(&mut Ui, &mut Choices)>,
 }
 
+/// What a plot needs above it: one line of controls, and the gap below that.
+pub const HEADING: f32 = HEADING_LINE + GRID;
+const HEADING_LINE: f32 = 26.0;
 /// How close the pointer must come to a request's mark (points).
 const HOVER_RADIUS: f32 = 8.0;
 /// Wheel points that double the zoom.
@@ -67,7 +70,7 @@ impl TimePlot<'_> {
         let palette = Palette::of(ui);
         let width = ui.available_width();
         let layout = Layout::left_to_right(Align::Center);
-        ui.allocate_ui_with_layout(vec2(width, 24.0), layout, |ui| {
+        ui.allocate_ui_with_layout(vec2(width, HEADING_LINE), layout, |ui| {
             ui.label(RichText::new(self.title).font(Type::Title.font()));
             if let Some(picture) = self.picture
                 && !picture.axis.unit().is_empty()
@@ -117,7 +120,11 @@ impl TimePlot<'_> {
             .table
             .columns
             .iter()
-            .map(|heading| table::Column::number(heading.name.clone()))
+            .enumerate()
+            .map(|(place, heading)| match place {
+                0 => table::Column::text(heading.name.clone(), 0.8),
+                _ => table::Column::number(heading.name.clone()),
+            })
             .collect();
         let cell = |row: usize, column: usize| picture.table.text(row, column);
         table::Table {
@@ -273,7 +280,7 @@ fn draw<'a>(
         );
     }
     if let Marks::Points { points, .. } = &picture.marks {
-        let colour = theme::faded(palette.data[theme::data_colour::BLUE], 0.55);
+        let colour = theme::faded(palette.data[theme::data_colour::GREY], 0.6);
         plot.points(
             Points::new("requests", PlotPoints::Borrowed(points))
                 .radius(POINT_RADIUS)
@@ -302,6 +309,9 @@ fn styled<'a>(line: &Line, segment: &'a [PlotPoint], palette: &Palette) -> PlotL
     let styled = PlotLine::new(line.name, PlotPoints::Borrowed(segment))
         .color(colour)
         .width(LINE_WIDTH)
+        // egui_plot would fold several points of one pixel column into a band, which swallows the
+        // uprights of a staircase; these points are thinned already.
+        .allow_band(false)
         .allow_hover(false);
     let styled = if line.filled { styled.fill(0.0).fill_alpha(0.10) } else { styled };
     if line.dashed { styled.style(LineStyle::dashed_dense()) } else { styled }
@@ -339,6 +349,7 @@ fn overlay_ui(ui: &Ui, transform: &PlotTransform, choices: &Choices, palette: &P
 /// Names of the lines, with their values at the cursor.
 fn legend_ui(ui: &mut Ui, picture: &Picture, choices: &Choices) {
     let palette = Palette::of(ui);
+    ui.spacing_mut().item_spacing.x = GRID;
     // Right to left, so the last line comes first.
     for line in picture.lines.iter().rev() {
         let text = match choices.cursor {
@@ -350,7 +361,6 @@ fn legend_ui(ui: &mut Ui, picture: &Picture, choices: &Choices) {
             }
         };
         ui.label(RichText::new(text).font(Type::Small.font()).color(palette.weak));
-        ui.spacing_mut().item_spacing.x = GRID;
         let (rect, _) = ui.allocate_exact_size(vec2(14.0, 12.0), Sense::hover());
         let stroke = Stroke::new(2.0, palette.data[line.colour]);
         if line.dashed {
@@ -382,6 +392,7 @@ fn interact(ui: &Ui, response: &Response, transform: &PlotTransform, choices: &m
     };
     if let Some(pointer) = response.hover_pos() {
         choices.cursor = Some(time_at(pointer));
+        choices.pointed = true;
         wheel(ui, transform, pointer, choices);
     }
     let panning = response.dragged_by(PointerButton::Middle)

@@ -1,0 +1,276 @@
+//! What the panels say, read through the accessibility tree.
+
+use eframe::egui::{Key, Modifiers, accesskit::Role};
+use egui_kittest::kittest::{NodeT as _, Queryable as _};
+use onbeat_shared::{
+    log::{Class, sample, sample::Sample},
+    metrics::{self, ReportOptions},
+    units::RunNanos,
+};
+use onbeat_viewer::quantity;
+
+use crate::stage::{self, Play, beginning, label, plot, reads};
+
+const MILLI: i64 = 1_000_000;
+
+#[test]
+fn the_overview_opens_with_the_verdict_and_six_numbers() {
+    let play = stage::with(vec![stage::usual()]);
+    let report = &play.state().run().report;
+    assert!(report.verdict.schedule_held);
+    beginning(&play, Role::Group, "Verdict: The schedule held");
+    let latency = &report.latency;
+    for (title, statistic) in [
+        ("Time to first token", latency.ttft_ms.as_ref()),
+        ("Time between tokens", latency.itl_ms.as_ref()),
+        ("End to end", latency.e2e_ms.as_ref()),
+    ] {
+        let found = label(&beginning(&play, Role::Group, &format!("{title}: median")));
+        let median = quantity::measured(statistic.expect("data").p50 * 1e6);
+        assert!(found.contains(&format!("median {median}. p95")), "{found}");
+    }
+    let rate = report.throughput.output_tokens_per_s.expect("data");
+    let found = label(&beginning(&play, Role::Group, "Output tokens: "));
+    assert!(found.contains(&quantity::number(rate)), "{found}");
+    beginning(&play, Role::Group, "Cache hits: reported");
+    beginning(&play, Role::Group, "Send lateness: p99");
+    let bar = label(&beginning(&play, Role::Image, "Outcomes: "));
+    assert!(bar.contains(&format!("{} successful", quantity::count(report.outcomes.ok))), "{bar}");
+    for title in ["Offered and achieved rate", "Requests in flight"] {
+        assert!(label(&plot(&play, title)).contains("at most"));
+    }
+}
+
+#[test]
+fn everything_fits_a_small_laptop() {
+    let mut play = stage::with(vec![stage::usual()]);
+    for (key, lowest) in [(Key::Num1, "Requests in flight"), (Key::Num2, "Throughput")] {
+        play.key_press(key);
+        play.run();
+        let bottom = plot(&play, lowest).rect().bottom();
+        assert!((700.0..780.0).contains(&bottom), "{lowest} ends at {bottom}");
+        for node in play.root().children_recursive() {
+            let node = node.accesskit_node();
+            let name = node.label().or(node.value()).unwrap_or_default();
+            if let Some(rect) = node.raw_bounds() {
+                assert!(rect.x1 <= 1280.5, "{name:?} sticks out to {}", rect.x1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_schedule_that_did_not_hold_says_why_first() {
+    let mut sample = sample::sample(8, 200);
+    // Every request leaves 20 ms after its time.
+    for (_, record) in &mut sample.records {
+        if let onbeat_shared::log::Record::Dispatch { sent, .. } = record {
+            sent.0 += 20 * MILLI;
+        }
+    }
+    let play = stage::with(vec![stage::opened(&sample, "late.beat")]);
+    let report = &play.state().run().report;
+    assert!(!report.verdict.schedule_held);
+    beginning(&play, Role::Group, "Verdict: The schedule did not hold");
+    for reason in &report.verdict.reasons {
+        assert!(reads(&play, &quantity::sentence(reason)), "{reason}");
+    }
+}
+
+/// Two requests, of which none got an answer.
+fn nothing_succeeded() -> Sample {
+    let mut sample = Sample::new();
+    for due in [0, 500 * MILLI] {
+        let request = sample.send(due);
+        sample.done(request, due + 100 * MILLI, Class::Http5xx);
+    }
+    sample
+}
+
+#[test]
+fn no_data_is_a_word_and_never_zero() {
+    let mut play = stage::with(vec![stage::opened(&nothing_succeeded(), "failed.beat")]);
+    for title in ["Time to first token", "Time between tokens", "End to end"] {
+        let found = label(&beginning(&play, Role::Group, &format!("{title}: ")));
+        assert!(found.contains("no data"), "{found}");
+        assert!(!found.contains('0'), "{found}");
+    }
+    play.key_press(Key::Num2);
+    play.run();
+    assert!(label(&plot(&play, "Time to first token")).contains("no data"));
+    assert!(label(&plot(&play, "Throughput")).contains("no data"));
+}
+
+#[test]
+fn a_run_of_nothing_can_be_looked_at() {
+    let mut play = stage::with(vec![stage::opened(&Sample::new(), "nothing.beat")]);
+    for key in [Key::Num1, Key::Num2, Key::T] {
+        play.key_press(key);
+        play.run();
+    }
+}
+
+#[test]
+fn panels_are_reached_by_click_and_by_number() {
+    let mut play = stage::with(vec![stage::usual()]);
+    play.get_by_label("Latency panel").click();
+    play.run();
+    plot(&play, "Time to first token");
+    play.key_press(Key::Num1);
+    play.run();
+    plot(&play, "Requests in flight");
+}
+
+fn on_latency() -> Play {
+    let mut play = stage::with(vec![stage::usual()]);
+    play.key_press(Key::Num2);
+    play.run();
+    play
+}
+
+#[test]
+fn the_latency_panel_switches_metric_origin_and_scale() {
+    let mut play = on_latency();
+    for (choice, title) in [
+        ("Measured from: From due", "Time to first token, from due"),
+        ("Latency: End to end", "End to end, from due"),
+        ("Measured from: From sent", "End to end"),
+        ("Scale: Log", "End to end"),
+        ("Latency: Between tokens", "Time between tokens"),
+    ] {
+        play.get_by_label(choice).click();
+        play.run();
+        let summary = label(&plot(&play, title));
+        assert!(summary.contains("requests between"), "{choice}: {summary}");
+    }
+    for choice in ["Throughput: Input", "Throughput: Requests", "Throughput: Output"] {
+        play.get_by_label(choice).click();
+        play.run();
+        assert!(label(&plot(&play, "Throughput")).contains("at most"), "{choice}");
+    }
+}
+
+#[test]
+fn the_percentile_table_is_the_reports() {
+    let mut play = on_latency();
+    let expect = |play: &Play, p99: f64| {
+        let words = quantity::measured(p99 * 1e6);
+        assert!(play.get_all_by_value(&words).count() >= 1, "{words}");
+    };
+    let latency = play.state().run().report.latency.clone();
+    expect(&play, latency.ttft_ms.expect("data").p99);
+    expect(&play, latency.itl_ms.expect("data").p99);
+    expect(&play, latency.e2e_ms.expect("data").p99);
+    play.get_by_label("Measured from: From due").click();
+    play.run();
+    expect(&play, latency.ttft_from_due_ms.expect("data").p99);
+    expect(&play, latency.e2e_from_due_ms.expect("data").p99);
+}
+
+fn type_range(play: &mut Play, text: &str) {
+    play.get_by_label("Range in seconds").focus();
+    play.run();
+    play.get_by_label("Range in seconds").type_text(text);
+    play.key_press(Key::Enter);
+    play.run();
+}
+
+#[test]
+fn a_typed_range_changes_every_number() {
+    let mut play = stage::with(vec![stage::usual()]);
+    type_range(&mut play, "4..9.5");
+    let range = (RunNanos(4_000 * MILLI), RunNanos(9_500 * MILLI));
+    let chosen = play.state().choices().range().expect("a range");
+    assert_eq!((chosen.start, chosen.end), range);
+    let options = ReportOptions { range: Some(range), ..ReportOptions::default() };
+    let report = metrics::report(&play.state().run().run, &options);
+    let median = quantity::measured(report.latency.ttft_ms.expect("data").p50 * 1e6);
+    let found = label(&beginning(&play, Role::Group, "Time to first token: "));
+    assert!(found.contains(&median), "{found} has not {median}");
+    beginning(&play, Role::Group, "Verdict: The schedule held in this range");
+    assert!(reads(&play, "4.00 s to 9.50 s: 5.5 s"));
+    let bar = label(&beginning(&play, Role::Image, "Outcomes: "));
+    assert!(bar.contains(&format!("{} successful", report.outcomes.ok)), "{bar}");
+    play.key_press(Key::Num2);
+    play.run();
+    let p99 = quantity::measured(report.latency.e2e_ms.expect("data").p99 * 1e6);
+    assert!(play.get_all_by_value(&p99).count() >= 1, "{p99}");
+    play.get_by_label("Whole run").click();
+    play.run();
+    assert_eq!(play.state().choices().range(), None);
+}
+
+#[test]
+fn a_wrong_range_says_what_would_be_right() {
+    let mut play = stage::with(vec![stage::usual()]);
+    type_range(&mut play, "soon");
+    assert!(reads(&play, "for example 12.5..20"));
+    assert_eq!(play.state().choices().range(), None);
+}
+
+#[test]
+fn every_plot_has_a_table_twin() {
+    let mut play = stage::with(vec![stage::usual()]);
+    for (key, titles) in [
+        (Key::Num1, ["Offered and achieved rate", "Requests in flight"]),
+        (Key::Num2, ["Time to first token", "Throughput"]),
+    ] {
+        play.key_press(key);
+        play.run();
+        for title in titles {
+            play.get_by_label(&format!("{title}: show as table")).click();
+            play.run();
+            let table = play.get_by_role_and_label(Role::Table, title);
+            let rows = table.accesskit_node().data().row_count().expect("a count");
+            assert!((10..=400).contains(&rows), "{title}: {rows} rows");
+            play.get_by_label(&format!("{title}: show as table")).click();
+            play.run();
+            plot(&play, title);
+        }
+        play.key_press(Key::T);
+        play.run();
+        for title in titles {
+            play.get_by_role_and_label(Role::Table, title);
+        }
+        play.key_press(Key::T);
+        play.run();
+    }
+}
+
+#[test]
+fn the_sheet_of_keys_opens_and_closes() {
+    let mut play = stage::with(vec![stage::usual()]);
+    play.key_press(Key::Questionmark);
+    play.run();
+    play.get_by_label("Keys and mouse, sheet");
+    assert!(reads(&play, "choose a range: every number speaks of it"));
+    play.key_press(Key::Escape);
+    play.run();
+    assert!(play.query_by_label("Keys and mouse, sheet").is_none());
+    play.get_by_label("Keys and mouse").click();
+    play.run();
+    play.get_by_label("Keys and mouse, sheet");
+}
+
+#[test]
+fn keys_do_not_act_while_a_path_is_typed() {
+    let mut play = stage::with(vec![stage::usual()]);
+    play.key_press_modifiers(Modifiers::COMMAND, Key::O);
+    play.run();
+    play.key_press(Key::Num2);
+    play.key_press(Key::T);
+    play.run();
+    plot(&play, "Requests in flight");
+}
+
+#[test]
+fn a_window_of_any_size_is_drawn() {
+    let mut play = stage::with(vec![stage::usual()]);
+    for size in [(480.0, 360.0), (700.0, 900.0), (1280.0, 720.0), (2560.0, 1440.0)] {
+        play.set_size(size.into());
+        for key in [Key::Num1, Key::Num2] {
+            play.key_press(key);
+            play.run();
+        }
+    }
+}

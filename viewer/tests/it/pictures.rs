@@ -1,0 +1,116 @@
+//! The panels as pictures, compared with those kept in `viewer/tests/snapshots`.
+//!
+//! Rendered by a software Vulkan (lavapipe, Debian's `mesa-vulkan-drivers`), so that every machine
+//! draws the same; where there is none, the test says so and passes. A pixel counts as different
+//! when its colour is off by more than [`THRESHOLD`] (egui_kittest's measure, a squared distance in
+//! YIQ; it forgives the last bits in which versions of Mesa differ), and at most [`FAILED_PIXELS`]
+//! of a picture's million may be: one glyph rasterised otherwise passes, a moved line does not.
+//! To accept a change: `UPDATE_SNAPSHOTS=1 cargo test -p onbeat-viewer`, and look at the pictures.
+
+use std::sync::LazyLock;
+
+use eframe::egui::{Key, Modifiers, ThemePreference};
+use egui_kittest::{
+    SnapshotOptions, SnapshotResult, SnapshotResults,
+    wgpu::{WgpuTestRenderer, create_render_state, default_wgpu_setup},
+};
+use onbeat_shared::log::sample;
+use onbeat_viewer::{
+    app::Start,
+    problem::{Kind, Problem},
+};
+
+use crate::stage::{self, Play};
+
+/// Requests of the run in the pictures.
+const REQUESTS: u32 = 1_200;
+/// How much a pixel's colour may differ.
+const THRESHOLD: f32 = 1.0;
+/// How many pixels may differ by more.
+const FAILED_PIXELS: usize = 120;
+
+/// Whether a software renderer is there; says so once if not.
+static SOFTWARE_VULKAN: LazyLock<bool> = LazyLock::new(|| {
+    let adapter = std::panic::catch_unwind(|| {
+        let state = create_render_state(default_wgpu_setup(), Default::default());
+        format!("{:?}", state.adapter.get_info().device_type)
+    });
+    let found = adapter.is_ok_and(|kind| kind == "Cpu");
+    if !found {
+        println!("skipped: no software Vulkan here (Debian: mesa-vulkan-drivers)");
+    }
+    found
+});
+
+fn play(theme: ThemePreference, bytes: &[u8]) -> Option<Play> {
+    if !*SOFTWARE_VULKAN {
+        return None;
+    }
+    let start = Start { theme: Some(theme), inline: true, ..Start::default() };
+    let run = stage::of_bytes(bytes, "sample.beat");
+    let mut play = stage::start(start, vec![run], |builder| {
+        builder.renderer(WgpuTestRenderer::new()).with_render_cursor(false)
+    });
+    play.run();
+    Some(play)
+}
+
+fn compare(play: &mut Play, name: &str) -> SnapshotResult {
+    let options = SnapshotOptions::new().threshold(THRESHOLD).max_failed_pixels(FAILED_PIXELS);
+    play.try_snapshot_options(name, &options)
+}
+
+const THEMES: [(ThemePreference, &str); 2] =
+    [(ThemePreference::Light, "light"), (ThemePreference::Dark, "dark")];
+
+#[test]
+fn overview_and_latency_look_as_they_did() {
+    let mut results = SnapshotResults::new();
+    for (theme, name) in THEMES {
+        let Some(mut play) = play(theme, &sample::log(7, REQUESTS)) else { return };
+        results.add(compare(&mut play, &format!("overview-{name}")));
+        play.key_press(Key::Num2);
+        play.run();
+        results.add(compare(&mut play, &format!("latency-{name}")));
+    }
+}
+
+#[test]
+fn a_chosen_range_and_tables_look_as_they_did() {
+    let Some(mut play) = play(ThemePreference::Light, &sample::log(7, REQUESTS)) else { return };
+    play.key_press(Key::Num2);
+    play.run();
+    for _ in 0..5 {
+        play.key_press_modifiers(Modifiers::SHIFT, Key::Comma);
+    }
+    play.key_press(Key::OpenBracket);
+    for _ in 0..7 {
+        play.key_press_modifiers(Modifiers::SHIFT, Key::Period);
+    }
+    play.key_press(Key::CloseBracket);
+    play.run();
+    let mut results = SnapshotResults::new();
+    results.add(compare(&mut play, "latency-range-light"));
+    play.key_press(Key::T);
+    play.run();
+    results.add(compare(&mut play, "latency-tables-light"));
+}
+
+#[test]
+fn torn_logs_problems_and_the_sheet_look_as_they_did() {
+    let whole = sample::log(7, REQUESTS);
+    let torn = &whole[..whole.len() * 6 / 10 + 1_234];
+    let Some(mut play) = play(ThemePreference::Light, torn) else { return };
+    let mut results = SnapshotResults::new();
+    results.add(compare(&mut play, "overview-torn-light"));
+    play.key_press(Key::Questionmark);
+    play.run();
+    results.add(compare(&mut play, "keys-light"));
+    play.key_press(Key::Escape);
+    play.run();
+    let newer = Kind::Newer { version: 9, readable_from: 7 };
+    let path = std::path::Path::new("/home/me/runs/tomorrow.beat");
+    play.state_mut().app_mut().tabs.add_problem(Problem::new(path, newer));
+    play.run();
+    results.add(compare(&mut play, "problem-light"));
+}
