@@ -16,15 +16,13 @@ use crate::metrics::slo::Goals;
 use crate::metrics::throughput::in_flight_at_send;
 use crate::run::Run;
 
-/// How a table is written.
+/// How a table is written as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum TextFormat {
     /// Comma-separated values with a header line; an absent value is empty.
     Csv,
     /// One JSON object per line; an absent value is null.
     JsonLines,
-    /// Parquet, zstd-compressed, every column optional, 65,536 rows per row group.
-    Parquet,
 }
 
 /// Which table.
@@ -36,43 +34,51 @@ pub enum Table {
     Chunks,
 }
 
-/// Writes a table of a run. `goals` are for the `slo_…` columns, which are absent without them.
+/// Writes a table of a run as text. `goals` are for the `slo_...` columns, absent without them.
+///
+/// # Errors
+/// If writing fails; a closed pipe keeps its kind.
+pub fn write_text(
+    run: &Run,
+    table: Table,
+    format: TextFormat,
+    goals: &Goals,
+    out: impl Write,
+) -> io::Result<()> {
+    match (table, format) {
+        (Table::Requests, TextFormat::Csv) => {
+            text::write_csv(&request_columns(), request_rows(run, goals), out)
+        }
+        (Table::Requests, TextFormat::JsonLines) => {
+            text::write_json_lines(&request_columns(), request_rows(run, goals), out)
+        }
+        (Table::Chunks, TextFormat::Csv) => text::write_csv(&chunk_columns(), chunk_rows(run), out),
+        (Table::Chunks, TextFormat::JsonLines) => {
+            text::write_json_lines(&chunk_columns(), chunk_rows(run), out)
+        }
+    }
+}
+
+/// Writes a table of a run as Parquet: zstd-compressed, every column optional, 65,536 rows per row
+/// group. `goals` are for the `slo_...` columns, absent without them.
 ///
 /// # Errors
 /// If writing fails.
-pub fn write(
+pub fn write_parquet(
     run: &Run,
     table: Table,
-    format: Format,
     goals: &Goals,
     out: impl Write + Send,
 ) -> io::Result<()> {
     match table {
-        Table::Requests => {
-            let in_flight = in_flight_at_send(run);
-            let rows = (0..run.requests.len()).map(|i| RequestRow {
-                run,
-                i,
-                in_flight: in_flight[i],
-                goals,
-            });
-            write_rows(&request_columns(), rows, format, out)
-        }
-        Table::Chunks => write_rows(&chunk_columns(), chunk_rows(run), format, out),
+        Table::Requests => parquet::write(&request_columns(), request_rows(run, goals), out),
+        Table::Chunks => parquet::write(&chunk_columns(), chunk_rows(run), out),
     }
 }
 
-fn write_rows<'a, R>(
-    columns: &[columns::Column<'a, R>],
-    rows: impl Iterator<Item = R>,
-    format: Format,
-    out: impl Write + Send,
-) -> io::Result<()> {
-    match format {
-        Format::Csv => text::write_csv(columns, rows, out),
-        Format::JsonLines => text::write_json_lines(columns, rows, out),
-        Format::Parquet => parquet::write(columns, rows, out),
-    }
+fn request_rows<'a>(run: &'a Run, goals: &'a Goals) -> impl Iterator<Item = RequestRow<'a>> {
+    let in_flight = in_flight_at_send(run);
+    (0..run.requests.len()).map(move |i| RequestRow { run, i, in_flight: in_flight[i], goals })
 }
 
 fn chunk_rows(run: &Run) -> impl Iterator<Item = ChunkRow> + '_ {
@@ -90,10 +96,10 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    fn table(run: &Run, table: Table, format: Format) -> String {
+    fn table(run: &Run, table: Table, format: TextFormat) -> String {
         let mut out = Vec::new();
         let goals = Goals::parse("ttft:150").expect("a goal");
-        write(run, table, format, &goals, &mut out).expect("memory takes everything");
+        write_text(run, table, format, &goals, &mut out).expect("memory takes everything");
         String::from_utf8(out).expect("text")
     }
 
@@ -111,9 +117,10 @@ mod tests {
 
     #[test]
     fn requests_as_csv() {
-        let csv = table(&two_requests(), Table::Requests, Format::Csv);
+        let csv = table(&two_requests(), Table::Requests, TextFormat::Csv);
         let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
-        let shown = |line: usize, at: usize| Some(lines[line][at]).filter(|field| !field.is_empty());
+        let shown =
+            |line: usize, at: usize| Some(lines[line][at]).filter(|field| !field.is_empty());
         // One line per column: its name, the answered request, the one that never left.
         let turned: Vec<String> = (0..lines[0].len())
             .map(|at| {
@@ -168,7 +175,7 @@ mod tests {
 
     #[test]
     fn requests_as_json_lines() {
-        let lines = table(&two_requests(), Table::Requests, Format::JsonLines);
+        let lines = table(&two_requests(), Table::Requests, TextFormat::JsonLines);
         let rows: Vec<serde_json::Value> =
             lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!(rows.len(), 2);
@@ -182,7 +189,7 @@ mod tests {
 
     #[test]
     fn chunks_as_csv() {
-        let csv = table(&two_requests(), Table::Chunks, Format::Csv);
+        let csv = table(&two_requests(), Table::Chunks, TextFormat::Csv);
         assert_eq!(
             csv,
             "request,index,time_ns,tokens,bytes\n0,0,100000000,1,5\n0,1,120000000,1,5\n"

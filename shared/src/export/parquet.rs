@@ -140,14 +140,14 @@ mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
 
-    use crate::export::{Format, Table, write};
+    use crate::export::{Table, write_parquet};
     use crate::log::sample;
     use crate::metrics::slo::Goals;
     use crate::run::Run;
 
     fn read_back(run: &Run, table: Table) -> (Vec<BTreeMap<String, Field>>, usize) {
         let file = tempfile::tempfile().expect("a temporary file");
-        write(run, table, Format::Parquet, &Goals::default(), &file).expect("room on the disk");
+        write_parquet(run, table, &Goals::default(), &file).expect("room on the disk");
         let reader = SerializedFileReader::new(file).expect("our own file");
         let rows = reader
             .get_row_iter(None)

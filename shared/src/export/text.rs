@@ -17,7 +17,7 @@ pub(super) fn write_csv<'a, R>(
     out: impl Write,
 ) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
-    csv.write_record(columns.iter().map(|column| column.name))?;
+    csv.write_record(columns.iter().map(|column| column.name)).map_err(io_error)?;
     let mut field = String::new();
     for row in rows {
         for column in columns {
@@ -29,9 +29,9 @@ pub(super) fn write_csv<'a, R>(
                 Some(Value::Float(value)) => field.push_str(&value.to_string()),
                 Some(Value::Bool(value)) => field.push_str(if value { "true" } else { "false" }),
             }
-            csv.write_field(&field)?;
+            csv.write_field(&field).map_err(io_error)?;
         }
-        csv.write_record(None::<&[u8]>)?;
+        csv.write_record(None::<&[u8]>).map_err(io_error)?;
     }
     csv.flush()
 }
@@ -52,6 +52,14 @@ pub(super) fn write_json_lines<'a, R>(
         out.write_all(b"\n")?;
     }
     out.flush()
+}
+
+/// The writer's own error, so that a closed pipe can be told from a full disk.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
 }
 
 fn json(value: Option<Value<'_>>) -> serde_json::Value {

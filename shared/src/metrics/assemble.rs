@@ -298,3 +298,23 @@ impl Outcomes {
         }
     }
 }
+
+impl Latency {
+    /// The statistic of a metric.
+    #[must_use]
+    pub const fn of(&self, metric: Metric) -> Option<Statistic> {
+        match metric {
+            Metric::Ttft => self.ttft_ms,
+            Metric::TtftFromDue => self.ttft_from_due_ms,
+            Metric::FirstOutputToken => self.time_to_first_output_token_ms,
+            Metric::Ttst => self.ttst_ms,
+            Metric::Itl => self.itl_ms,
+            Metric::Ntpot => self.ntpot_ms,
+            Metric::Decode => self.decode_ms,
+            Metric::E2e => self.e2e_ms,
+            Metric::E2eFromDue => self.e2e_from_due_ms,
+            Metric::Send => self.send_ms,
+            Metric::FirstByte => self.first_byte_ms,
+        }
+    }
+}
