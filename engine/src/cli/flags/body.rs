@@ -1,0 +1,245 @@
+//! What requests look like: options as typed. Keys and header values are secrets from here on.
+
+use std::num::NonZero;
+
+use clap::{Args, ValueEnum};
+use serde::{Serialize, Serializer};
+
+use crate::error::EngineError;
+use crate::limits::CORES_MAX;
+use crate::render::{Endpoint, RenderOptions, Secret};
+
+/// The requests.
+#[derive(Clone, Debug, Args, Serialize)]
+#[command(next_help_heading = "Requests")]
+pub struct BodyFlags {
+    /// The model that is asked for (default: `default`).
+    #[arg(long, short, visible_alias = "model-names", value_name = "NAME")]
+    pub model: Option<String>,
+
+    /// The kind of endpoint, which decides the body's shape.
+    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
+    pub endpoint_type: EndpointFlag,
+
+    /// A path that replaces the endpoint's usual one.
+    #[arg(long, visible_alias = "custom-endpoint", value_name = "PATH")]
+    pub endpoint: Option<String>,
+
+    /// Ask for a streamed answer; it is so anyway.
+    #[arg(long, overrides_with = "no_streaming")]
+    pub streaming: bool,
+
+    /// Ask for the answer in one piece: there are no token times then.
+    #[arg(long, overrides_with = "streaming")]
+    pub no_streaming: bool,
+
+    /// Do not ask for token counts at the end of the stream, for servers that refuse it.
+    #[arg(long)]
+    pub no_include_usage: bool,
+
+    /// Say `max_tokens` instead of `max_completion_tokens` in chat bodies.
+    #[arg(long)]
+    pub use_legacy_max_tokens: bool,
+
+    /// Add a header; may be repeated, and replaces a header of ours of the same name.
+    #[arg(long, short = 'H', value_name = "NAME: VALUE", value_parser = header)]
+    pub header: Vec<HeaderFlag>,
+
+    /// The header that carries the session's name.
+    #[arg(long, default_value = "X-Correlation-ID", value_name = "NAME")]
+    pub session_header: String,
+
+    /// The key sent as `Authorization: Bearer KEY`; the environment variable keeps it out of the
+    /// list of processes.
+    #[arg(long, env = "OPENAI_API_KEY", hide_env_values = true, value_name = "KEY")]
+    pub api_key: Option<Secret>,
+
+    /// What all generated text depends on.
+    #[arg(long, visible_alias = "random-seed", default_value_t = 0, value_name = "NUMBER")]
+    pub seed: u64,
+
+    /// Most memory the rendered requests may take, like 800MB or 4GiB (default: half of what is
+    /// free).
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub render_budget: Option<u64>,
+
+    /// Threads that render requests before the first is sent; the bytes do not depend on it
+    /// (default: one for each CPU).
+    #[arg(long, value_name = "N")]
+    pub render_threads: Option<NonZero<usize>>,
+}
+
+/// `--endpoint-type` as typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EndpointFlag {
+    /// /v1/chat/completions: the prompt is one user message.
+    #[default]
+    Chat,
+    /// /v1/completions: the prompt is a string.
+    Completions,
+}
+
+/// One `--header` as typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderFlag {
+    /// Before the colon.
+    pub name: String,
+    /// Behind it.
+    pub value: Secret,
+}
+
+impl Serialize for HeaderFlag {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{}: {}", self.name, Secret::SHOWN))
+    }
+}
+
+impl BodyFlags {
+    /// How requests are written, as meant; whoever knows the servers and the run fills in
+    /// `destinations` and `run_id`.
+    ///
+    /// # Errors
+    /// When an option has no usable value.
+    pub fn options(&self) -> Result<RenderOptions, EngineError> {
+        if self.endpoint.as_deref().is_some_and(str::is_empty) {
+            return Err(EngineError::Usage("--endpoint is empty; give a path".to_owned()));
+        }
+        if self.header.iter().any(|header| header.name.is_empty()) {
+            return Err(EngineError::Usage(
+                "a --header has no name; give a name, a colon and a value, like `X-Team: search`"
+                    .to_owned(),
+            ));
+        }
+        let cpus = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+        let most = NonZero::new(CORES_MAX).expect("some cores can send");
+        let threads = self.render_threads.unwrap_or(cpus).min(most);
+        let headers = self.header.iter().map(|header| (header.name.clone(), header.value.clone()));
+        let default = RenderOptions::default();
+        Ok(RenderOptions {
+            endpoint: match self.endpoint_type {
+                EndpointFlag::Chat => Endpoint::Chat,
+                EndpointFlag::Completions => Endpoint::Completions,
+            },
+            path: self.endpoint.clone(),
+            model: self.model.clone().unwrap_or(default.model),
+            streaming: !self.no_streaming,
+            include_usage: !self.no_include_usage,
+            legacy_max_tokens: self.use_legacy_max_tokens,
+            headers: headers.collect(),
+            session_header: self.session_header.clone(),
+            api_key: self.api_key.clone().filter(|key| !key.reveal().is_empty()),
+            seed: self.seed,
+            budget_bytes: self.render_budget,
+            threads,
+            ..default
+        })
+    }
+
+    /// What the user should know about what was typed.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let from_environment = std::env::var("OPENAI_API_KEY").ok();
+        let typed = self.api_key.as_ref().is_some_and(|key| {
+            from_environment.is_none_or(|other| other.as_bytes() != key.reveal())
+        });
+        let words = "--api-key shows in the list of processes; OPENAI_API_KEY does not";
+        typed.then(|| words.to_owned()).into_iter().collect()
+    }
+}
+
+/// Takes any text: a message of clap's about a bad one would repeat it, and it may hold a key.
+/// [`BodyFlags::options`] refuses what has no name.
+#[expect(clippy::unnecessary_wraps, reason = "the shape clap wants")]
+fn header(text: &str) -> Result<HeaderFlag, String> {
+    let (name, value) = text.split_once(':').unwrap_or(("", text));
+    Ok(HeaderFlag { name: name.trim().to_owned(), value: Secret::new(value.trim()) })
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
+    let factor: Option<u64> = match &text[digits.len()..] {
+        "" | "B" => Some(1),
+        "kB" | "KB" => Some(1_000),
+        "MB" | "M" => Some(1_000_000),
+        "GB" | "G" => Some(1_000_000_000),
+        "KiB" => Some(1 << 10),
+        "MiB" => Some(1 << 20),
+        "GiB" => Some(1 << 30),
+        _ => None,
+    };
+    let bytes = factor.and_then(|factor| digits.trim().parse::<u64>().ok()?.checked_mul(factor));
+    bytes.ok_or_else(|| "give a whole number of bytes, like 800MB or 4GiB".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Only {
+        #[command(flatten)]
+        flags: BodyFlags,
+    }
+
+    fn parse(words: &[&str]) -> Result<BodyFlags, String> {
+        let words = std::iter::once(&"onbeat").chain(words);
+        Only::try_parse_from(words).map(|only| only.flags).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_typed_is_meant() {
+        let words = [
+            "--model",
+            "m",
+            "--endpoint-type",
+            "completions",
+            "--no-streaming",
+            "--streaming",
+            "--no-include-usage",
+            "-H",
+            "X-A: b: c",
+            "--random-seed",
+            "7",
+            "--render-budget",
+            "4GiB",
+            "--render-threads",
+            "3",
+            "--endpoint",
+            "/x",
+        ];
+        let options = parse(&words).expect("parses").options().expect("meant");
+        assert_eq!((options.model.as_str(), options.endpoint), ("m", Endpoint::Completions));
+        assert!(options.streaming && !options.include_usage && !options.legacy_max_tokens);
+        assert_eq!(options.headers, [("X-A".to_owned(), Secret::new("b: c"))]);
+        assert_eq!((options.seed, options.budget_bytes), (7, Some(4 << 30)));
+        assert_eq!((options.threads.get(), options.path.as_deref()), (3, Some("/x")));
+        let none = parse(&["--no-streaming"]).expect("parses").options().expect("meant");
+        assert!(!none.streaming);
+    }
+
+    #[test]
+    fn secrets_show_nowhere() {
+        let flags = parse(&["--api-key", "hunter2", "-H", "X-Key: hunter2"]).expect("parses");
+        let json = serde_json::to_string(&flags).expect("serialises");
+        for text in [json, format!("{flags:?}"), format!("{:?}", flags.options())] {
+            assert!(!text.contains("hunter2"), "{text}");
+        }
+        let nameless = parse(&["-H", "hunter2"]).expect("judged later").options();
+        let error = nameless.expect_err("no colon").to_string();
+        assert!(error.contains("a name, a colon and a value") && !error.contains("hunter2"));
+        assert_eq!(flags.warnings().len(), 1);
+    }
+
+    #[test]
+    fn sizes_are_whole_bytes() {
+        for (text, size) in [("5", 5), ("5kB", 5_000), ("2MiB", 2 << 20), ("3GB", 3_000_000_000)] {
+            assert_eq!(bytes(text), Ok(size), "{text}");
+        }
+        for text in ["", "-1", "1.5GB", "9999999999999GiB", "5 apples"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! `onbeat plan`: what would be sent and when, one JSON object a line, without sending anything.
+//!
+//! A stable interface: the keys and their order are those of the reference. Stdout carries nothing
+//! else; warnings and the count of what is left out go to stderr. Bodies are made one at a time, so
+//! that a plan of any size can be shown in little memory.
+
+use std::io::{self, BufWriter, Write};
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, FromArgMatches};
+use onbeat_shared::log::plan_row::PlanRow;
+use onbeat_shared::trace::Trace;
+use serde::Serialize;
+
+use crate::cli::flags::body::BodyFlags;
+use crate::cli::flags::run::RunFlags;
+use crate::cli::flags::target::TargetFlags;
+use crate::cli::flags::timing::TimingFlags;
+use crate::cli::flags::trace::TraceFlags;
+use crate::cli::printing;
+use crate::error::EngineError;
+use crate::plan::{self, LeftOut, Plan};
+use crate::render::{RenderOptions, append_body};
+use crate::trace;
+
+/// The arguments of `onbeat plan`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    trace: TraceFlags,
+    #[command(flatten)]
+    timing: TimingFlags,
+    #[command(flatten)]
+    body: BodyFlags,
+    #[command(flatten)]
+    unused: ReplayOnly,
+
+    /// Add the JSON body of each request, exactly as it would be sent.
+    #[arg(long)]
+    bodies: bool,
+
+    /// Print only the first so many requests (default: all).
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+}
+
+/// Options of `replay` that a plan does not depend on: taken, so that a replay command can be shown
+/// as a plan by changing one word, and said to change nothing.
+#[derive(Clone, Debug, Default)]
+struct ReplayOnly {
+    given: Vec<String>,
+}
+
+/// Prints a plan.
+///
+/// # Errors
+/// When the trace cannot be read, the options leave nothing to send, or stdout cannot be written.
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
+    let options = args.timing.options()?;
+    let render = args.body.options()?;
+    let trace = trace::load(args.trace.path()?, &args.trace.options())?;
+    let plan = plan::build(&trace, &options)?;
+    for warning in &trace.warnings {
+        tell(&warning.to_string());
+    }
+    for warning in plan.warnings.iter().chain(&args.body.warnings()).chain(&args.unused.told()) {
+        tell(warning);
+    }
+    if let Some(words) = left_out(&plan.left_out) {
+        tell(&format!("{} of {} rows are planned: {words}", plan.rows.len(), trace.source.rows));
+    }
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    let bodies = args.bodies.then_some(&render);
+    let printed = print(&plan, &trace, bodies, args.limit, &mut out).and_then(|()| out.flush());
+    match printed {
+        // Whoever closed the pipe has read what it wanted.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        Err(error) => Err(printing(error)),
+        Ok(()) => Ok(0),
+    }
+}
+
+/// One line of the output.
+#[derive(Serialize)]
+struct Line<'a> {
+    request: u32,
+    row: u64,
+    source: &'a str,
+    session: &'a str,
+    turn: u32,
+    due_ns: Option<i64>,
+    after: Option<u32>,
+    think_ns: Option<i64>,
+    input_tokens: Option<u32>,
+    max_tokens: Option<u32>,
+    min_tokens: Option<u32>,
+    hash_ids: &'a [u64],
+}
+
+fn print(
+    plan: &Plan,
+    trace: &Trace,
+    bodies: Option<&RenderOptions>,
+    limit: Option<u64>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut line = Vec::new();
+    let mut hash_ids = Vec::new();
+    for row in plan.rows.iter().take(limit) {
+        let record = &trace.records[plan.record_of[row.request.as_usize()] as usize];
+        hash_ids.clear();
+        hash_ids.extend(trace.blocks_of(record).iter());
+        line.clear();
+        serde_json::to_writer(&mut line, &line_of(plan, trace, row, &hash_ids))?;
+        if let Some(options) = bodies {
+            // The body is put in as it stands, so that its bytes are the ones that are sent.
+            let brace = line.pop();
+            debug_assert_eq!(brace, Some(b'}'), "a line is one object");
+            line.extend_from_slice(b",\"body\":");
+            append_body(plan, trace, options, row.request, &mut line);
+            line.push(b'}');
+        }
+        line.push(b'\n');
+        out.write_all(&line)?;
+    }
+    Ok(())
+}
+
+fn line_of<'a>(plan: &'a Plan, trace: &'a Trace, row: &PlanRow, hash_ids: &'a [u64]) -> Line<'a> {
+    Line {
+        request: row.request.0,
+        row: row.row,
+        source: &trace.source.name,
+        session: &plan.sessions[row.session.as_usize()],
+        turn: row.turn,
+        due_ns: row.due.map(|due| due.0),
+        after: row.after.map(|after| after.0),
+        think_ns: row.think_ns,
+        input_tokens: row.input_tokens,
+        max_tokens: row.max_tokens,
+        min_tokens: row.min_tokens,
+        hash_ids,
+    }
+}
+
+/// What the options leave out, in words; `None` when it is nothing.
+fn left_out(left_out: &LeftOut) -> Option<String> {
+    let parts: Vec<String> = [
+        (left_out.before_start, "lie before the window"),
+        (left_out.after_end, "lie after the window"),
+        (left_out.beyond_duration, "are due after --benchmark-duration"),
+        (left_out.beyond_count, "are beyond --request-count"),
+    ]
+    .iter()
+    .filter(|(rows, _)| *rows > 0)
+    .map(|(rows, why)| format!("{rows} {why}"))
+    .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// A line on stderr; a stderr that nobody reads is no reason to stop.
+pub(crate) fn tell(words: &str) {
+    let _unread = writeln!(io::stderr(), "onbeat: {words}");
+}
+
+impl ReplayOnly {
+    fn options() -> Command {
+        let options = <RunFlags as clap::Args>::augment_args(Command::new("replay"));
+        <TargetFlags as clap::Args>::augment_args(options)
+    }
+
+    fn told(&self) -> Option<String> {
+        let given = self.given.join(", ");
+        (!given.is_empty()).then(|| format!("a plan does not depend on {given}"))
+    }
+}
+
+impl clap::Args for ReplayOnly {
+    fn augment_args(command: Command) -> Command {
+        let options = Self::options();
+        command.args(options.get_arguments().map(|option| option.clone().hide(true)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ReplayOnly {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let typed = |option: &&clap::Arg| {
+            matches.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine)
+        };
+        let name = |option: &clap::Arg| format!("--{}", option.get_long().unwrap_or_default());
+        Ok(Self { given: Self::options().get_arguments().filter(typed).map(name).collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn printed(trace: &str, line: &str) -> Result<String, String> {
+        let mut file = tempfile::Builder::new().prefix("t").suffix(".jsonl").tempfile();
+        let file = file.as_mut().expect("a temporary file");
+        file.write_all(trace.as_bytes()).expect("written");
+        let path = file.path().to_str().expect("a plain path");
+        let words = ["onbeat", path].into_iter().chain(line.split_whitespace());
+        let only = Only::try_parse_from(words).map_err(|error| error.to_string())?;
+        let mut out = Vec::new();
+        run(&only.args, &mut out).map_err(|error| error.to_string())?;
+        let name = file.path().file_name().expect("a name").to_str().expect("plain").to_owned();
+        Ok(String::from_utf8(out).expect("UTF-8").replace(&name, "t.jsonl"))
+    }
+
+    const TRACE: &str = "\
+        {\"chat_id\":7,\"parent_chat_id\":-1,\"timestamp\":1.5,\"input_length\":20,\
+        \"output_length\":4,\"turn\":1,\"hash_ids\":[3,18446744073709551615]}\n\
+        {\"chat_id\":8,\"parent_chat_id\":7,\"timestamp\":2,\"input_length\":2,\
+        \"output_length\":0,\"turn\":2}\n";
+
+    #[test]
+    fn a_line_has_its_keys_in_their_order() {
+        let expected = "{\"request\":0,\"row\":1,\"source\":\"t.jsonl\",\"session\":\"7\",\
+             \"turn\":0,\"due_ns\":0,\"after\":null,\"think_ns\":null,\"input_tokens\":20,\
+             \"max_tokens\":4,\"min_tokens\":null,\"hash_ids\":[3,18446744073709551615]}\n\
+             {\"request\":1,\"row\":2,\"source\":\"t.jsonl\",\"session\":\"7\",\"turn\":1,\
+             \"due_ns\":250000000,\"after\":0,\"think_ns\":null,\"input_tokens\":2,\
+             \"max_tokens\":1,\"min_tokens\":null,\"hash_ids\":[]}\n";
+        let line = "--replay-speedup 2 --url http://elsewhere:1 --cores 2";
+        assert_eq!(printed(TRACE, line), Ok(expected.to_owned()));
+        let first = expected.lines().next().expect("two lines").to_owned() + "\n";
+        assert_eq!(printed(TRACE, "--replay-speedup 2 --limit 1"), Ok(first));
+    }
+
+    #[test]
+    fn bodies_are_objects_with_the_prompts_words() {
+        let text = printed(TRACE, "--bodies --model m").expect("printed");
+        let last = text.lines().last().expect("two lines");
+        let line: serde_json::Value = serde_json::from_str(last).expect("JSON");
+        let content = line["body"]["messages"][0]["content"].as_str().expect("a prompt");
+        assert_eq!(content.matches(' ').count(), 2);
+        assert_eq!(line["body"]["model"], "m");
+        assert_eq!(line["body"]["max_completion_tokens"], 1);
+    }
+
+    #[test]
+    fn options_a_plan_does_not_depend_on_are_told_and_hidden() {
+        let words = ["onbeat", "t", "--url", "x", "--pacing", "spin"];
+        let only = Only::try_parse_from(words).expect("parses");
+        let told = only.args.unused.told().expect("two");
+        assert!(told.contains("--url") && told.contains("--pacing"), "{told}");
+        let help = Only::try_parse_from(["onbeat", "--help"]).expect_err("help").to_string();
+        assert!(help.contains("--bodies") && !help.contains("--pacing"));
+    }
+
+    #[test]
+    fn a_bad_trace_prints_nothing() {
+        let words = printed("{\"timestamp\":NaN,\"input_length\":1}", "").expect_err("refused");
+        assert!(words.contains("line 1: field \"timestamp\": found NaN"), "{words}");
+    }
+}
