@@ -7,8 +7,7 @@
 use super::{File, Problem};
 
 /// Text that only makes sense on one machine. In pieces, so that this file passes its own check.
-const MACHINE_PATHS: &[&str] =
-    &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
+const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/")];
 
 /// Characters beyond ASCII that prose and pictures may use, as inclusive ranges.
 const EXPECTED: &[(char, char)] = &[
