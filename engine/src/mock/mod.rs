@@ -4,15 +4,46 @@
 //! timing from a small model: a prefill rate, a decode step that grows with the batch, a real prefix
 //! cache over content blocks, and an admission queue. It counts what it served, so that a test can
 //! compare both sides. It does not run a model and its words mean nothing.
+//!
+//! One thread has all connections and one model, which is exact: the batch, the queue and the cache
+//! are what the settings say. With more threads, each has its own share of the connections *and* its
+//! own model with its own cache, like replicas behind a balancer.
+//!
+//! ```text
+//! bytes ─▶ request ─▶ call (JSON) ─▶ model (time, cache) ─▶ reply ─▶ bytes
+//! ```
+
+mod bell;
+mod cache;
+mod call;
+mod exposition;
+mod ledger;
+mod link;
+mod model;
+mod reply;
+mod request;
+mod server;
+#[cfg(test)]
+mod tests;
+mod tokens;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+use ledger::Ledger;
 
 /// Everything that can be set; the defaults give a quick demonstration.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MockConfig {
     /// Address to listen on; port 0 lets the system choose.
     pub listen: SocketAddr,
+    /// Threads, each with its own connections, model and cache.
+    pub threads: usize,
     /// The model's name in answers and in `/v1/models`.
     pub model: String,
     /// Answer 404 to a request for any other model.
@@ -57,6 +88,7 @@ impl Default for MockConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            threads: 1,
             model: "onbeat-mock".into(),
             strict_model: false,
             seed: 0,
@@ -136,15 +168,48 @@ pub struct Served {
 #[derive(Debug)]
 pub struct Mock {
     address: SocketAddr,
+    ledger: Arc<Ledger>,
+    threads: Vec<Thread>,
 }
 
-/// Starts a mock on its own thread and returns when it listens.
+/// A thread, and the socket that tells it to end by being closed.
+#[derive(Debug)]
+struct Thread {
+    control: UnixStream,
+    handle: JoinHandle<()>,
+}
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4_096;
+
+/// Starts a mock on its own threads and returns when it listens.
 ///
 /// # Errors
-/// When the address cannot be listened on or the thread cannot be started.
+/// When a setting makes no sense, the address cannot be listened on, or a thread cannot be started.
 pub fn spawn(config: MockConfig) -> io::Result<Mock> {
-    let _ = config;
-    Err(io::Error::new(io::ErrorKind::Unsupported, "the mock is being written"))
+    config.check()?;
+    let is_shared = config.threads > 1;
+    let first = listen(config.listen, is_shared)?;
+    let address = first.local_addr()?;
+    let ledger = Arc::new(Ledger::default());
+    let config = Arc::new(config);
+    let mut mock = Mock { address, ledger, threads: Vec::new() };
+    let mut listener = Some(first);
+    for number in 0..config.threads {
+        let listener = match listener.take() {
+            Some(listener) => listener,
+            None => listen(address, is_shared)?,
+        };
+        let (control, ours) = UnixStream::pair()?;
+        let (config, ledger) = (Arc::clone(&config), Arc::clone(&mock.ledger));
+        let handle = thread::Builder::new().name(format!("mock-{number}")).spawn(move || {
+            if let Err(error) = server::serve(&config, &ledger, listener, ours) {
+                ledger.fail(format!("a thread of the mock ended: {error}"));
+            }
+        })?;
+        mock.threads.push(Thread { control, handle });
+    }
+    Ok(mock)
 }
 
 impl Mock {
@@ -157,16 +222,91 @@ impl Mock {
     /// What it has counted so far.
     #[must_use]
     pub fn counts(&self) -> MockCounts {
-        MockCounts::default()
+        self.ledger.counts()
     }
 
     /// Every completion and chat that has ended, in the order they ended; empty unless
     /// [`MockConfig::keep_served`].
     #[must_use]
     pub fn served(&self) -> Vec<Served> {
-        Vec::new()
+        self.ledger.served()
     }
 
-    /// Ends every connection and the thread, and waits for it.
-    pub fn stop(self) {}
+    /// Why a thread ended although nobody asked it to.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.ledger.failure()
+    }
+
+    /// Ends every connection and the threads, and waits for them.
+    ///
+    /// # Panics
+    /// When a thread of the mock had panicked.
+    pub fn stop(mut self) {
+        if let Some(panic) = self.end().pop() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+
+    /// Ends the threads; what those that panicked said.
+    fn end(&mut self) -> Vec<Box<dyn std::any::Any + Send>> {
+        let threads = std::mem::take(&mut self.threads);
+        // All of them are told before the first is waited for.
+        let handles: Vec<_> = threads
+            .into_iter()
+            .map(|Thread { control, handle }| {
+                drop(control);
+                handle
+            })
+            .collect();
+        handles.into_iter().filter_map(|handle| handle.join().err()).collect()
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        // A destructor has nobody to tell.
+        drop(self.end());
+    }
+}
+
+impl MockConfig {
+    fn check(&self) -> io::Result<()> {
+        let running = u32::try_from(self.running_max).unwrap_or(u32::MAX);
+        for (holds, words) in [
+            (self.threads > 0, "threads: at least 1"),
+            (self.prefill_tokens_per_s > 0.0, "prefill rate: more than 0 tokens a second"),
+            (self.overhead_ns >= 0, "overhead: not negative"),
+            (self.step_ns >= 0, "step: not negative"),
+            (self.step_ns_per_sequence >= 0, "step per sequence: not negative"),
+            ((0.0..=1.0).contains(&self.jitter), "jitter: from 0 to 1"),
+            (running > 0, "running: at least 1"),
+            (self.step_tokens >= running, "step tokens: at least one for each running sequence"),
+            (self.waiting_max > 0, "waiting: at least 1"),
+            (self.context_tokens > 1, "context: at least 2 tokens"),
+            (self.block_tokens > 0, "block: at least 1 token"),
+            (self.default_max_tokens > 0, "default answer length: at least 1 token"),
+            (self.early_stop.is_none_or(|mean| mean > 0.0), "early stop: a mean above 0"),
+            (self.tokens_per_event > 0, "tokens per event: at least 1"),
+        ] {
+            if !holds {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A listener; if shared, other threads may listen on the same port.
+fn listen(address: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    sockopt::set_socket_reuseport(&socket, is_shared)?;
+    rustix::net::bind(&socket, &address)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(TcpListener::from(socket))
 }
