@@ -4,12 +4,14 @@
 //! verb and turns its answer into an exit code: 0 done, 1 a check failed, 2 not a verb we know.
 
 mod ci;
+mod demo_trace;
 mod deps;
 mod docs;
 mod process;
 mod setup;
 mod test;
 mod tidy;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,6 +26,8 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ("setup", "install the Debian packages that are missing [--check: only list them]", setup::run),
     ("tidy", "house style that rustfmt and clippy cannot see", tidy::run),
     ("deps", "dependency edges, licences, duplicate and unpinned versions", deps::run),
+    ("words", "the word list against tokenizers: --check FILE… | --derive FILE…", words::run),
+    ("demo-trace", "write the demo's trace [--check: only compare it]", demo_trace::run),
     ("docs", "write the generated references [--check: fail when one is stale]", docs::run),
 ];
 
