@@ -1,8 +1,8 @@
 //! What every end-to-end test needs: a scenario from trace text to a run that can be questioned.
 //!
-//! A [`Scenario`] writes a trace into a folder of its own, starts a mock server on loopback, replays
-//! in process and reads the log back. Tests assert on the log and on what the server counted, never
-//! on wall time. It does not know any single test's expectations.
+//! A [`Scenario`] writes a trace into a folder of its own, starts a mock server on loopback,
+//! replays in process and reads the log back. Tests assert on the log and on what the server
+//! counted, never on wall time. It does not know any single test's expectations.
 
 pub mod alloc;
 pub mod scripted;

@@ -29,7 +29,7 @@ use crossbeam::channel::Sender;
 use onbeat_shared::log::header::CoreTotals;
 use onbeat_shared::units::CoreIndex;
 
-use self::core::Core;
+use self::core::{Core, CoreHandle};
 use self::counters::Counters;
 use self::driver::DriverKind;
 use self::sink::{Exchange, Sink};
@@ -233,7 +233,7 @@ fn margin_for(wake_error_ns: i64) -> i64 {
 }
 
 /// Closes every connection and waits until the tasks that own them have finished.
-async fn wind_down(core: &self::core::CoreHandle, alarm: &Alarm) -> io::Result<()> {
+async fn wind_down(core: &CoreHandle, alarm: &Alarm) -> io::Result<()> {
     core.borrow_mut().hang_up_all();
     while core.borrow().tasks > 0 {
         alarm.until(monotonic_ns() + 200_000).await?;

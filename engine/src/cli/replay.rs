@@ -1,0 +1,196 @@
+//! `onbeat replay`: arguments as typed → one run → its summary and exit code.
+//!
+//! Exit codes: 0 the run finished and its schedule held, 1 the run or its input failed, 2 wrong
+//! usage, 3 it finished but a gate failed, 130 interrupted. Whatever happens after the first request
+//! has left, the log stays and the summary of what there is gets printed.
+
+use std::io::Write;
+use std::path::Path;
+
+use onbeat_shared::metrics::{self, ReportOptions};
+use serde_json::json;
+
+use crate::cli::flags::body::BodyFlags;
+use crate::cli::flags::run::RunFlags;
+use crate::cli::flags::target::TargetFlags;
+use crate::cli::flags::timing::TimingFlags;
+use crate::cli::flags::trace::TraceFlags;
+use crate::cli::progress::Terminal;
+use crate::cli::report::{self, GoalFlags};
+use crate::cli::summary;
+use crate::clock::unix_ns;
+use crate::conductor::Watch;
+use crate::error::EngineError;
+use crate::run::{Ran, RunConfig, run as carry_out};
+
+/// The exit code of a run that the user stopped.
+const INTERRUPTED: u8 = 130;
+
+/// The arguments of `onbeat replay`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    trace: TraceFlags,
+    #[command(flatten)]
+    timing: TimingFlags,
+    #[command(flatten)]
+    target: TargetFlags,
+    #[command(flatten)]
+    body: BodyFlags,
+    #[command(flatten)]
+    run: RunFlags,
+    #[command(flatten)]
+    goals: GoalFlags,
+}
+
+impl Args {
+    /// The run as meant.
+    ///
+    /// # Errors
+    /// When an option has no usable value.
+    pub fn config(&self) -> Result<RunConfig, EngineError> {
+        let path = self.trace.path()?.to_owned();
+        Ok(RunConfig {
+            trace_options: self.trace.options(),
+            plan: self.timing.options()?,
+            render: self.body.options()?,
+            target: self.target.target()?,
+            cores: self.run.core_choice(),
+            pacing: self.run.pacing_kind(),
+            driver: self.target.driver_kind(),
+            limits: self.target.limits(),
+            warm_connections: self.target.warm_connections,
+            max_connections: self.target.max_connections.map(std::num::NonZero::get),
+            drain_ns: self.run.drain_ns(),
+            output: self.run.log_path(&time_stamp()),
+            overwrite: self.run.force,
+            max_lateness_us: self.run.max_lateness_us,
+            config: self.resolved(&path),
+            trace: path,
+        })
+    }
+
+    /// What the log keeps of the options: everything but the secrets, which print as `[secret]`, and
+    /// the folders of this machine, which say nothing about the run.
+    fn resolved(&self, trace: &Path) -> serde_json::Value {
+        let mut trace_flags = json!(self.trace);
+        let name = trace.file_name().map(|name| name.to_string_lossy().into_owned());
+        trace_flags["trace"] = json!(name);
+        for folder in ["input_file", "trace_directory"] {
+            if let Some(flags) = trace_flags.as_object_mut() {
+                flags.remove(folder);
+            }
+        }
+        let mut run_flags = json!(self.run);
+        for folder in ["output", "artifact_dir"] {
+            if let Some(flags) = run_flags.as_object_mut() {
+                flags.remove(folder);
+            }
+        }
+        // A URL that holds a secret has been refused before this is asked for.
+        json!({
+            "trace": trace_flags,
+            "schedule": json!(self.timing),
+            "server": json!(self.target),
+            "requests": json!(self.body),
+            "run": run_flags,
+        })
+    }
+}
+
+/// Replays, and prints the summary.
+///
+/// # Errors
+/// When nothing could be sent, or the log could not be read back.
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
+    // Wrong goals are said before the run, not after it.
+    args.goals.goals()?;
+    let config = args.config()?;
+    let mut terminal = Terminal::new(args.run.ui);
+    for warning in args.body.warnings() {
+        terminal.say(&warning);
+    }
+    let ran = carry_out(config, &mut terminal);
+    terminal.finish();
+    conclude(&ran?, &args.goals, out)
+}
+
+/// Prints the summary of a run that took place and says how it went, as an exit code.
+///
+/// # Errors
+/// When the log could not be written whole or read back.
+pub fn conclude(ran: &Ran, goals: &GoalFlags, out: &mut dyn Write) -> Result<u8, EngineError> {
+    let held = summarise(ran, goals, out)?;
+    if let Some(error) = &ran.conducted.log_error {
+        return Err(EngineError::Run(format!(
+            "the run log {} is incomplete: {error}. What was written can be read",
+            ran.log.display()
+        )));
+    }
+    if ran.conducted.interrupted {
+        return Ok(INTERRUPTED);
+    }
+    Ok(if held { 0 } else { 3 })
+}
+
+/// Prints the summary of the log; returns whether the schedule held.
+fn summarise(ran: &Ran, goals: &GoalFlags, out: &mut dyn Write) -> Result<bool, EngineError> {
+    let run = report::read_log(&ran.log)?;
+    let slo = Some(goals.goals()?);
+    let numbers =
+        metrics::report(&run, &ReportOptions { range: None, slo, max_lateness_us: None });
+    report::finish(summary::write(out, &numbers, false))?;
+    Ok(numbers.verdict.schedule_held)
+}
+
+/// The time in a log's default name: UTC, to the second, sortable, without characters that a shell
+/// or a file system minds.
+fn time_stamp() -> String {
+    let now = i128::from(unix_ns());
+    jiff::Timestamp::from_nanosecond(now)
+        .map(|time| time.strftime("%Y%m%dT%H%M%SZ").to_string())
+        .unwrap_or_else(|_| now.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(words: &[&str]) -> Args {
+        let words = std::iter::once(&"onbeat").chain(words);
+        Only::try_parse_from(words).expect("parses").args
+    }
+
+    #[test]
+    fn the_resolved_configuration_has_no_secret_and_no_folder() {
+        let args = parse(&[
+            "/home/me/traces/t.jsonl",
+            "--api-key",
+            "hunter2",
+            "-H",
+            "X-Key: hunter2",
+            "--output",
+            "/home/me/run.beat",
+            "--replay-speedup",
+            "20",
+        ]);
+        let text = args.config().expect("meant").config.to_string();
+        assert!(!text.contains("hunter2") && !text.contains("/home/me"), "{text}");
+        assert!(text.contains("t.jsonl") && text.contains("20"), "{text}");
+    }
+
+    #[test]
+    fn a_log_is_named_after_its_time() {
+        let name = time_stamp();
+        assert_eq!(name.len(), 16, "{name}");
+        assert!(name.starts_with("20") && name.ends_with('Z'), "{name}");
+    }
+}
