@@ -127,3 +127,71 @@ impl From<Table> for export::Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use onbeat_shared::log::sample;
+
+    use super::*;
+
+    fn args(log: &Path, format: Format, table: Table) -> Args {
+        Args {
+            log: log.to_owned(),
+            format,
+            table,
+            output: None,
+            force: false,
+            goals: GoalFlags::default(),
+        }
+    }
+
+    #[test]
+    fn text_goes_to_stdout_and_files_are_never_replaced_unasked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        fs::write(&log, sample::log(1, 20)).expect("room");
+        let mut csv = Vec::new();
+        run(&args(&log, Format::Csv, Table::Requests), &mut csv).expect("a table");
+        assert_eq!(csv.iter().filter(|&&byte| byte == b'\n').count(), 21);
+
+        let file = folder.path().join("requests.csv");
+        let mut to_file = args(&log, Format::Csv, Table::Requests);
+        to_file.output = Some(file.clone());
+        let mut nothing = Vec::new();
+        run(&to_file, &mut nothing).expect("a new file");
+        assert!(nothing.is_empty());
+        assert_eq!(fs::read(&file).expect("the file"), csv);
+        let error = run(&to_file, &mut nothing).expect_err("it exists");
+        assert!(error.to_string().contains("--force"), "{error}");
+        fs::write(&file, "x".repeat(100_000)).expect("room");
+        to_file.force = true;
+        run(&to_file, &mut nothing).expect("replaced");
+        assert_eq!(fs::read(&file).expect("the file"), csv);
+    }
+
+    #[test]
+    fn parquet_needs_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        fs::write(&log, sample::log(1, 20)).expect("room");
+        let mut parquet = args(&log, Format::Parquet, Table::Chunks);
+        let error = run(&parquet, &mut Vec::new()).expect_err("no file named");
+        assert_eq!(error.exit_code(), 2);
+        let file = folder.path().join("chunks.parquet");
+        parquet.output = Some(file.clone());
+        run(&parquet, &mut Vec::new()).expect("a file");
+        let bytes = fs::read(&file).expect("the file");
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        fs::write(&log, sample::log(1, 20)).expect("room");
+        let mut args = args(&log, Format::Jsonl, Table::Requests);
+        args.output = Some(folder.path().join("none/requests.jsonl"));
+        let error = run(&args, &mut Vec::new()).expect_err("no such folder");
+        assert!(error.to_string().contains("create"), "{error}");
+    }
+}

@@ -131,3 +131,88 @@ pub(super) fn finish(written: io::Result<()>) -> Result<u8, EngineError> {
         _ => Ok(0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use onbeat_shared::log::sample;
+
+    use super::*;
+
+    fn args(log: &Path, format: Format) -> Args {
+        Args {
+            log: log.to_owned(),
+            format,
+            goals: GoalFlags::default(),
+            max_lateness_us: None,
+            verbose: false,
+        }
+    }
+
+    #[test]
+    fn text_and_json_come_from_the_same_log() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        std::fs::write(&log, sample::log(1, 50)).expect("room");
+        let mut text = Vec::new();
+        assert_eq!(run(&args(&log, Format::Text), &mut text).expect("a report"), 0);
+        assert!(text.starts_with(b"SCHEDULE     HELD: 50 of 50 requests sent"));
+        let mut json = Vec::new();
+        run(&args(&log, Format::Json), &mut json).expect("a report");
+        let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+        assert_eq!(json["schedule"]["sent"], 50);
+        assert_eq!(json["schema_version"], 1);
+    }
+
+    #[test]
+    fn what_is_no_log_is_named_with_its_path() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("trace.jsonl");
+        std::fs::write(&log, "{\"timestamp\": 0}\n").expect("room");
+        let error = run(&args(&log, Format::Text), &mut Vec::new()).expect_err("no log");
+        assert_eq!(error.exit_code(), 1);
+        let words = error.to_string();
+        assert!(words.contains("trace.jsonl: not an Onbeat run log"), "{words}");
+        let missing = folder.path().join("none.beat");
+        let error = run(&args(&missing, Format::Text), &mut Vec::new()).expect_err("no file");
+        assert!(error.to_string().contains("none.beat"), "{error}");
+    }
+
+    #[test]
+    fn goals_come_from_three_options_and_must_not_contradict() {
+        let flags = |goodput: Option<&str>, ttft, tps| GoalFlags {
+            goodput: goodput.map(str::to_owned),
+            slo_ttft: ttft,
+            slo_decode_tps: tps,
+        };
+        let goals = flags(Some("itl:50"), Some(0.5), Some(30.0)).goals().expect("goals");
+        let limits: Vec<_> = goals.list().iter().map(|g| (g.kind.name(), g.limit)).collect();
+        assert_eq!(limits, [("itl_ms", 50.0), ("ttft_ms", 500.0), ("decode_tokens_per_s", 30.0)]);
+        for wrong in [
+            flags(Some("ttft:1"), Some(1.0), None),
+            flags(Some("speed:1"), None, None),
+            flags(None, Some(-1.0), None),
+            flags(None, None, Some(f64::NAN)),
+        ] {
+            assert_eq!(wrong.goals().expect_err("contradiction").exit_code(), 2, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        std::fs::write(&log, sample::log(1, 5)).expect("room");
+        for format in [Format::Text, Format::Json] {
+            assert_eq!(run(&args(&log, format), &mut Closed).expect("success"), 0);
+        }
+    }
+}

@@ -3,14 +3,19 @@
 //! The damage tests are exhaustive over a small log: every cut and a flip of every byte.
 
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
+use proptest::sample::Index;
 
 use super::block::{BLOCK_HEADER_BYTES, BLOCK_RECORDS};
 use super::header::FILE_HEADER_BYTES;
 use super::record::TEXT_PART_BYTES;
 use super::{
     BlockBuffer, ChunkKind, Class, Decoder, DoneFlags, FinishReason, Footer, Item, Manifest,
-    PlanRow, Record, Usage, file_header, manifest_block, plan_blocks, sample, session_blocks,
+    PLAN_ROW_BYTES, PlanRow, Record, Usage, file_header, manifest_block, plan_blocks, sample,
+    session_blocks,
 };
+use crate::export::{self, Table, TextFormat};
+use crate::metrics::ReportOptions;
+use crate::metrics::slo::Goals;
 use crate::run::{Run, State};
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
@@ -259,20 +264,50 @@ proptest! {
 
     /// Checksums made right again, so that the changed numbers reach the code behind them.
     #[test]
-    fn hostile_blocks_read_without_a_panic(
-        changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..40),
+    fn hostile_numbers_read_without_a_panic(
+        changes in proptest::collection::vec((any::<Index>(), extreme(), 0_usize..9), 1..60),
     ) {
-        let mut log = sample::log(3, 12);
-        for (place, value) in changes {
-            let at = FILE_HEADER_BYTES + place.index(log.len() - FILE_HEADER_BYTES);
-            log[at] = value;
+        let mut log = sample::log(3, 20);
+        let places = payload_places(&log);
+        for (place, bytes, length) in changes {
+            let at = places[place.index(places.len())];
+            let end = (at + length).min(log.len());
+            log[at..end].copy_from_slice(&bytes[..end - at]);
         }
         make_checksums_right(&mut log);
         if let Ok(run) = Run::read(&log) {
-            assert!(run.requests.len() <= log.len() / 80);
-            let _report = crate::metrics::report(&run, &crate::metrics::ReportOptions::default());
+            assert!(run.requests.len() <= log.len() / PLAN_ROW_BYTES);
+            let slo = Goals::parse("ttft:1 itl:1 decode_tps:9 e2e:4").ok();
+            let options = ReportOptions { slo, ..ReportOptions::default() };
+            let _report = crate::metrics::report(&run, &options);
+            let goals = Goals::default();
+            for table in [Table::Requests, Table::Chunks] {
+                export::write_text(&run, table, TextFormat::Csv, &goals, std::io::sink())
+                    .expect("a sink takes everything");
+            }
         }
     }
+}
+
+/// Eight bytes, often those of the largest and smallest numbers.
+fn extreme() -> impl Strategy<Value = [u8; 8]> {
+    let fixed = [0, 1, u64::MAX, u64::MAX >> 1, 1 << 63, u64::from(u32::MAX)];
+    prop_oneof![any::<[u8; 8]>(), (0..fixed.len()).prop_map(move |at| fixed[at].to_le_bytes())]
+}
+
+/// The places of all bytes of Plan, Sessions and Records payloads.
+fn payload_places(log: &[u8]) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut at = FILE_HEADER_BYTES;
+    while let Some(header) = log.get(at..at + BLOCK_HEADER_BYTES) {
+        let length = u32::from_le_bytes([header[20], header[21], header[22], header[23]]);
+        let end = at + BLOCK_HEADER_BYTES + length as usize;
+        if (2..=4).contains(&header[8]) {
+            places.extend(at + BLOCK_HEADER_BYTES..end);
+        }
+        at = end;
+    }
+    places
 }
 
 /// Walks the blocks by their stated lengths and stores the checksums they would need.

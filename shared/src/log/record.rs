@@ -13,7 +13,8 @@ pub const RECORD_BYTES: usize = 32;
 /// "The server did not say", for a token count.
 pub const UNKNOWN_TOKENS: u32 = u32::MAX;
 /// Text bytes in one [`Record::Text`] part.
-pub const TEXT_PART_BYTES: usize = 24;
+pub const TEXT_PART_BYTES: usize = TEXT_PART_LENGTH as usize;
+const TEXT_PART_LENGTH: u8 = 24;
 
 /// What a content event carried; several may be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -423,7 +424,7 @@ impl Record {
                 let mut text = [0; TEXT_PART_BYTES];
                 text.copy_from_slice(&bytes[8..]);
                 // A lying length must not reach past the part.
-                let used = raw.flags.min(TEXT_PART_BYTES as u8);
+                let used = raw.flags.min(TEXT_PART_LENGTH);
                 Self::Text { request, part: raw.a, used, bytes: text }
             }
             KIND_STALL => Self::Stall { start: time, length_ns: raw.x },

@@ -111,7 +111,7 @@ pub struct Schedule {
     pub never_sent: u64,
     /// Requests the schedule asked for per second of the sending window.
     pub offered_rps: Option<f64>,
-    /// Of these, requests that left within the window, per second of it.
+    /// Of these, requests that left, per second until the last one left (lateness limit taken off).
     pub achieved_rps: Option<f64>,
     /// Sent − max(due, ready), all requests.
     pub lateness_us: Option<Statistic>,

@@ -1,11 +1,12 @@
 //! What the schedule asked of the sender, and what it did.
 //!
 //! The *sending window* goes from the first to the last instant at which a request could leave:
-//! max(due, ready), or due for one that never left. Offered are the requests of that window, achieved
-//! those of them that left before it ended or at most the lateness limit after; both are divided by
-//! the same length, so that 99 % means 99 of 100 requests. Requests that a stop kept from leaving
-//! were not offered, nor were those for which the server gave no connection: neither is the
-//! sender's doing. Those that failed for want of a local resource were offered and not achieved.
+//! max(due, ready), or due for one that never left. Offered are the requests of that window per
+//! second of it. Achieved are those of them that left, per second until the last one left; the
+//! lateness limit is not held against that length, so a request that is late within the limit, or by
+//! a host stall that is short against the window, does not lower the rate. Requests that a stop kept
+//! from leaving were not offered, nor were those for which the server gave no connection: neither is
+//! the sender's doing. Those that failed for want of a local resource were offered and did not leave.
 
 use super::latency::{count, nanos};
 use super::lateness::{in_stall, lateness_ns};
@@ -34,8 +35,10 @@ pub struct Sending {
     pub window: Option<(RunNanos, RunNanos)>,
     /// Requests offered in the window.
     pub offered: u64,
-    /// Of these, requests that left in the window or at most the limit after.
+    /// Of these, requests that left.
     pub achieved: u64,
+    /// When the last of them left, the lateness limit taken off, but not before the window's end.
+    pub achieved_until: Option<RunNanos>,
 }
 
 impl Sending {
@@ -70,20 +73,19 @@ impl Sending {
         let last = offered.iter().map(|(intended, _)| *intended).max();
         sending.window = first.zip(last);
         sending.offered = offered.len() as u64;
+        sending.achieved = offered.iter().filter(|(_, sent)| sent.is_some()).count() as u64;
         let limit =
             i64::try_from(max_lateness_us).unwrap_or(i64::MAX).saturating_mul(NANOS_PER_MICRO);
-        let deadline = last.map(|last| RunNanos(last.0.saturating_add(limit)));
-        let in_time = |sent: &Option<RunNanos>| sent.is_some() && *sent <= deadline;
-        sending.achieved = offered.iter().filter(|(_, sent)| in_time(sent)).count() as u64;
+        let last_sent = offered.iter().filter_map(|(_, sent)| *sent).max();
+        let on_time = last_sent.map(|sent| RunNanos(sent.0.saturating_sub(limit)));
+        sending.achieved_until = last.max(on_time);
         sending
     }
 
     /// The window's length in seconds; `None` if that is not above zero.
     #[must_use]
     pub fn window_s(&self) -> Option<f64> {
-        let (first, last) = self.window?;
-        let length = last.0.checked_sub(first.0).filter(|&length| length > 0)?;
-        Some(nanos(length) / 1e9)
+        seconds_until(self.window, self.window?.1)
     }
 
     /// Requests the schedule asked for per second.
@@ -92,11 +94,18 @@ impl Sending {
         Some(count(self.offered) / self.window_s()?)
     }
 
-    /// Requests that left in time for the window, per second.
+    /// Requests that left, per second until the last one left. `None` where there is no offered
+    /// rate to compare it with.
     #[must_use]
     pub fn achieved_rps(&self) -> Option<f64> {
-        Some(count(self.achieved) / self.window_s()?)
+        self.window_s()?;
+        Some(count(self.achieved) / seconds_until(self.window, self.achieved_until?)?)
     }
+}
+
+fn seconds_until(window: Option<(RunNanos, RunNanos)>, end: RunNanos) -> Option<f64> {
+    let length = end.0.checked_sub(window?.0.0).filter(|&length| length > 0)?;
+    Some(nanos(length) / 1e9)
 }
 
 /// Lateness in microseconds, in the parts that explain it.
@@ -140,5 +149,68 @@ impl LatenessStatistics {
             lone: us(lone),
             binned,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Class;
+    use crate::log::sample::Sample;
+    use crate::run::Run;
+
+    const MS: i64 = 1_000_000;
+
+    fn sending(sample: &Sample) -> Sending {
+        let run = Run::read(&sample.bytes()).expect("a log");
+        Sending::of(&Selection::new(&run, None), 1_000)
+    }
+
+    /// A hundred requests, 10 ms apart, each sent so many ms late.
+    fn hundred(late: impl Fn(i64) -> i64) -> Sample {
+        let mut sample = Sample::new();
+        for k in 0..100 {
+            let request = sample.plan(k * 10 * MS);
+            sample.dispatch(request, k * 10 * MS, k * 10 * MS + late(k) * MS);
+        }
+        sample
+    }
+
+    fn share(sending: &Sending) -> f64 {
+        sending.achieved_rps().expect("a rate") / sending.offered_rps().expect("a rate")
+    }
+
+    #[test]
+    fn the_achieved_rate_falls_with_backlog_not_with_a_late_request() {
+        assert!((share(&sending(&hundred(|_| 0))) - 1.0).abs() < 1e-9);
+        assert!((share(&sending(&hundred(|k| i64::from(k == 99)))) - 1.0).abs() < 1e-9);
+        let stalled = share(&sending(&hundred(|k| if k == 99 { 4 } else { 0 })));
+        assert!(stalled > 0.99, "{stalled}");
+        let backlog = share(&sending(&hundred(|k| k * 10)));
+        assert!((backlog - 0.5).abs() < 0.01, "{backlog}");
+    }
+
+    #[test]
+    fn who_kept_a_request_from_leaving_decides_whether_it_was_offered() {
+        let mut sample = hundred(|_| 0);
+        for class in [Class::ConnectRefused, Class::ClientNoPort, Class::NotReached] {
+            let request = sample.plan(500 * MS);
+            sample.done(request, 501 * MS, class);
+        }
+        let whole = sending(&sample);
+        assert_eq!((whole.planned, whole.sent, whole.never_sent), (103, 100, 1));
+        assert_eq!((whole.offered, whole.achieved), (102, 100), "the server refused one");
+        sample.interrupted = true;
+        assert_eq!(sending(&sample).offered, 101, "the user kept one back");
+    }
+
+    #[test]
+    fn one_instant_has_no_rate() {
+        let mut sample = Sample::new();
+        sample.send(5);
+        sample.send(5);
+        let sending = sending(&sample);
+        assert_eq!(sending.window, Some((RunNanos(5), RunNanos(5))));
+        assert_eq!((sending.offered_rps(), sending.achieved_rps()), (None, None));
     }
 }

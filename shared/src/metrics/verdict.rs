@@ -40,8 +40,8 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
         && achieved < offered * ACHIEVED_SHARE_MIN
     {
         reasons.push(format!(
-            "{achieved:.1} of {offered:.1} requests per second left in the sending window ({:.1} %, \
-             at least 99 % are needed); use more --cores or a lower --replay-speedup",
+            "{achieved:.1} of the {offered:.1} requests per second that were offered were sent \
+             ({:.1} %, at least 99 % are needed); use more --cores or a lower --replay-speedup",
             100.0 * achieved / offered
         ));
     }
@@ -64,12 +64,12 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 fn unfinished(evidence: &Evidence<'_>) -> Option<String> {
-    let State::Unfinished { cut_bytes } = evidence.state else { return None };
+    let State::Unfinished { .. } = evidence.state else { return None };
     let Sending { open, not_reached, .. } = *evidence.sending;
-    let cut = if cut_bytes > 0 { format!(", {cut_bytes} bytes cut off") } else { String::new() };
     Some(format!(
-        "the log has no footer (killed, cut or still being written{cut}): {open} requests are in \
-         flight and {not_reached} not reached when it ends; repeat the run for a whole result"
+        "the log has no footer (the run was killed, the file was cut, or it is still being written): \
+         {open} requests are in flight and {not_reached} not reached when it ends; repeat the run \
+         for a whole result"
     ))
 }
 

@@ -232,13 +232,6 @@ impl<'a> Blocks<'a> {
                 self.cut_bytes, self.cut_at
             ));
         }
-        if self.footer.is_none() {
-            words.push(
-                "the log has no footer: the run was killed, the file was cut, or it is still being \
-                 written"
-                    .into(),
-            );
-        }
         match &self.manifest {
             None => words.push(
                 "the manifest is damaged: what ran, where and with which options is not known"

@@ -116,3 +116,118 @@ impl Run {
         self.footer.is_some() && self.damaged_bytes == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::sample::{self, Sample};
+    use crate::log::{Class, DoneFlags, FinishReason, Outcome, Record, file_header};
+    use crate::units::{CoreIndex, RequestIndex, RunNanos};
+
+    const MS: i64 = 1_000_000;
+
+    fn read(sample: &Sample) -> Run {
+        Run::read(&sample.bytes()).expect("a log")
+    }
+
+    #[test]
+    fn records_are_joined_to_their_requests() {
+        let run = Run::read(&sample::log(2, 300)).expect("a log");
+        assert_eq!(run.state, State::Finished);
+        assert!(run.is_whole());
+        for i in 0..run.requests.len() {
+            let requests = &run.requests;
+            assert_eq!(run.plan[i].request, RequestIndex(u32::try_from(i).expect("small")));
+            assert!(requests.sent(i) >= requests.intended(i), "request {i}");
+            let row = run.chunks.row(i);
+            assert_eq!(requests.first_token(i), row.times().first().copied().map(RunNanos));
+            assert_eq!(requests.last_token(i), row.times().last().copied().map(RunNanos));
+            assert!(row.times().is_sorted());
+            assert_eq!(requests.core(i), Some(run.plan[i].core));
+            let error = run.error_text(i);
+            assert_eq!(error, (requests.class(i) == Some(Class::Http429)).then_some("slow down"));
+        }
+        let chunks: usize = (0..run.requests.len()).map(|i| run.chunks.count(i)).sum();
+        assert_eq!(chunks, run.chunks.len());
+        assert_eq!(run.connects.len(), 16);
+        assert_eq!(run.started_unix_ns(), run.manifest.started_unix_ns);
+    }
+
+    #[test]
+    fn a_request_without_records_depends_on_whether_the_log_is_closed() {
+        let mut sample = Sample::new();
+        sample.send(0);
+        sample.plan(MS);
+        let closed = read(&sample);
+        assert_eq!((closed.requests.end(0), closed.requests.end(1)), (End::Open, End::NeverSent));
+        assert_eq!(closed.requests.outcome(1), Some(Outcome::NeverSent));
+        sample.closed = false;
+        let open = read(&sample);
+        assert_eq!((open.requests.end(0), open.requests.end(1)), (End::Open, End::NotReached));
+        assert_eq!(open.requests.outcome(1), None);
+    }
+
+    #[test]
+    fn contradictions_become_warnings() {
+        let mut sample = Sample::new();
+        let request = sample.plan(0);
+        sample.dispatch(request, 0, 5 * MS);
+        sample.dispatch(request, 0, 6 * MS);
+        sample.chunks(request, &[4 * MS]);
+        sample.done(request, 8 * MS, Class::Ok);
+        sample.done(request, 9 * MS, Class::BadEvent);
+        let stranger = RequestIndex(77);
+        let time = RunNanos(MS);
+        sample.push(CoreIndex(0), Record::FirstByte { request: stranger, time });
+        sample.push(CoreIndex(0), Record::Lost { time, count: 3 });
+        let run = read(&sample);
+        assert_eq!(run.requests.sent(0), Some(RunNanos(5 * MS)), "the first sending counts");
+        assert_eq!(run.requests.class(0), Some(Class::Ok), "the first end counts");
+        assert_eq!(
+            run.warnings,
+            [
+                "3 records found no room while the run went on and are missing",
+                "1 records are about requests that were not planned; ignored",
+                "1 requests have more than one sending; the first counts",
+                "1 requests have more than one end; the first counts",
+                "1 requests have times that run backwards",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_second_sending_that_was_asked_for_is_no_contradiction() {
+        let mut sample = Sample::new();
+        let request = sample.plan(0);
+        sample.dispatch(request, 0, MS);
+        sample.dispatch(request, 0, 2 * MS);
+        let (time, flags) = (RunNanos(9 * MS), DoneFlags::RESENT);
+        let (class, status, finish) = (Class::Ok, Some(200), FinishReason::Stop);
+        let response_bytes = 3;
+        let done = Record::Done { request, time, class, status, response_bytes, finish, flags };
+        sample.push(CoreIndex(0), done);
+        let run = read(&sample);
+        assert_eq!(run.warnings, Vec::<String>::new());
+        assert_eq!(run.requests.sent(0), Some(RunNanos(MS)), "the wait began there");
+    }
+
+    #[test]
+    fn what_is_no_run_is_refused_and_reading_can_be_stopped() {
+        assert_eq!(Run::read(&[]).expect_err("nothing"), LogError::Empty);
+        let error = Run::read(&file_header()).expect_err("no manifest");
+        assert!(error.to_string().contains("nothing was recorded"), "{error}");
+        let log = sample::log(1, 100);
+        let stopped = Run::read_with_progress(&log, &|share| share < 0.4);
+        assert_eq!(stopped.expect_err("stopped"), LogError::Cancelled);
+    }
+
+    #[test]
+    fn a_damaged_manifest_does_not_cost_the_run() {
+        let mut log = sample::log(1, 30);
+        log[200] ^= 1;
+        let run = Run::read(&log).expect("the plan is there");
+        assert_eq!(run.requests.len(), 30);
+        assert_eq!(run.manifest.run_id, "unknown");
+        assert!(run.warnings.iter().any(|words| words.contains("manifest is damaged")));
+    }
+}

@@ -1,8 +1,10 @@
 //! A report as text that a person reads in ten seconds: the verdict first, then what it rests on.
 //!
-//! Pure: a [`Report`] in, lines out, at most [`WIDTH`] columns of ASCII, no colour. Units are in the
+//! Pure: a [`Report`] in, lines out, at most a hundred columns of ASCII, no colour. Units are in the
 //! labels; what is not known is said in words, never shown as zero. Formulas come with `verbose`.
 //! Nothing is computed here beyond shares of counts.
+
+mod page;
 
 use std::io::{self, Write};
 
@@ -11,10 +13,7 @@ use onbeat_shared::log::Outcome;
 use onbeat_shared::metrics::report::{Outcomes, Report};
 use onbeat_shared::metrics::{Metric, Statistic};
 
-/// No line is longer.
-pub const WIDTH: usize = 100;
-/// Where the text of a line begins, after its label.
-const INDENT: usize = 13;
+use self::page::{Page, group, number, percent, plural};
 
 /// Writes the summary of a run.
 ///
@@ -22,9 +21,9 @@ const INDENT: usize = 13;
 /// If writing fails.
 pub fn write(out: &mut dyn Write, report: &Report, verbose: bool) -> io::Result<()> {
     let mut page = Page::default();
-    heading(&mut page, report);
     verdict(&mut page, report);
     page.blank();
+    heading(&mut page, report);
     outcomes(&mut page, report);
     sending(&mut page, report);
     page.blank();
@@ -222,20 +221,17 @@ fn throughput(page: &mut Page, report: &Report) {
         page.entry("Throughput", "no data");
         return;
     };
-    let tokens = |rate: Option<f64>, what: &str| {
-        rate.map_or_else(|| format!("{what} no data"), |rate| format!("{what} {}", number(rate)))
-    };
-    page.entry(
-        "Throughput",
-        &format!(
-            "{} requests/s; tokens/s: {}, {}, {}, {}",
-            number(requests),
-            tokens(rates.input_tokens_per_s, "input"),
-            tokens(rates.output_tokens_per_s, "output"),
-            tokens(rates.total_tokens_per_s, "total"),
-            tokens(rates.peak_output_tokens_per_s, "peak output in one second"),
-        ),
-    );
+    let tokens: Vec<_> = [
+        (rates.input_tokens_per_s, "input"),
+        (rates.output_tokens_per_s, "output"),
+        (rates.total_tokens_per_s, "total"),
+        (rates.peak_output_tokens_per_s, "peak output in one second"),
+    ]
+    .into_iter()
+    .filter_map(|(rate, what)| Some(format!("{what} {}", number(rate?))))
+    .collect();
+    let tokens = if tokens.is_empty() { "no data".to_owned() } else { tokens.join(", ") };
+    page.entry("Throughput", &format!("{} requests/s; tokens/s: {tokens}", number(requests)));
     let sending = report.notes.requests_per_s_of_sending_window.map_or_else(String::new, |rate| {
         format!("; {} requests/s of the sending window", number(rate))
     });
@@ -285,7 +281,7 @@ fn cache(page: &mut Page, report: &Report) {
     let cache = &report.cache;
     let share = |rate: f64| format!("{:.1} %", rate * 100.0);
     let ideal = cache.ideal_hit_rate.map_or_else(
-        || "ideal hit rate unknown (the trace has no block ids)".to_owned(),
+        || "ideal hit rate unknown (no request with block ids was sent)".to_owned(),
         |rate| format!("ideal hit rate {} of input tokens (infinite prefix cache)", share(rate)),
     );
     let reported = match cache.reported_hit_rate {
@@ -346,103 +342,171 @@ fn formulas(page: &mut Page) {
     formula("connect", "connection open - connect started");
     formula("tokens/s per user", "1 / ITL");
     formula("offered", "requests that could leave / (last - first instant to leave)");
-    formula("achieved", "of these, requests that left within the limit / the same window");
+    formula("achieved", "of these, requests that left / (last sending - limit - first instant)");
     formula("ideal hit rate", "longest prefix of blocks already sent / input tokens");
     formula("reported hit rate", "cached tokens / prompt tokens, answers that report both");
     formula("goodput", "successful requests that meet every goal / duration");
 }
 
-/// Lines of text with labels at the left.
-#[derive(Default)]
-struct Page {
-    text: String,
-}
+#[cfg(test)]
+mod tests {
+    use onbeat_shared::log::sample::{self, Sample};
+    use onbeat_shared::log::{Class, Record};
+    use onbeat_shared::metrics::slo::Goals;
+    use onbeat_shared::metrics::{ReportOptions, report};
+    use onbeat_shared::run::Run;
+    use onbeat_shared::units::{CoreIndex, RunNanos};
 
-impl Page {
-    fn blank(&mut self) {
-        self.text.push('\n');
-    }
+    use super::page::WIDTH;
+    use super::*;
 
-    fn line(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
-        self.text.push('\n');
-    }
+    const MS: i64 = 1_000_000;
 
-    /// A label and words, wrapped behind it.
-    fn entry(&mut self, label: &str, words: &str) {
-        self.wrapped(&format!("{label:<INDENT$}"), words);
-    }
-
-    fn paragraph(&mut self, words: &str) {
-        self.wrapped("", words);
-    }
-
-    fn wrapped(&mut self, first: &str, words: &str) {
-        let indent = first.len();
-        let mut line = first.to_owned();
-        for word in words.split_whitespace() {
-            let word = ascii(word);
-            if line.len() > indent && line.len() + 1 + word.len() > WIDTH {
-                self.line(&line);
-                line = " ".repeat(indent);
-            }
-            if line.len() > indent {
-                line.push(' ');
-            }
-            line.push_str(&word);
+    fn text(sample: &Sample, goals: &str, verbose: bool) -> String {
+        let run = Run::read(&sample.bytes()).expect("a log");
+        let slo = Some(Goals::parse(goals).expect("goals"));
+        let report = report(&run, &ReportOptions { slo, ..ReportOptions::default() });
+        let mut out = Vec::new();
+        write(&mut out, &report, verbose).expect("memory takes everything");
+        let text = String::from_utf8(out).expect("text");
+        for line in text.lines() {
+            assert!(line.len() <= WIDTH, "{} columns: {line}", line.len());
         }
-        self.line(&line);
+        assert!(text.is_ascii());
+        text
     }
-}
 
-/// A word that any terminal shows: names come from files and may hold anything.
-fn ascii(word: &str) -> String {
-    word.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
-}
-
-/// A count with its thousands apart.
-fn group(count: u64) -> String {
-    let digits = count.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
+    #[test]
+    fn a_clean_run() {
+        let mut sample = Sample::new();
+        for k in 0..20 {
+            let request = sample.plan(k * 100 * MS);
+            let sent = k * 100 * MS + 20_000 + k * 500;
+            sample.dispatch(request, k * 100 * MS, sent);
+            let first = sent + (50 + k) * MS;
+            sample.chunks(request, &[first, first + 10 * MS, first + 20 * MS]);
+            sample.usage(request, first + 21 * MS, [Some(100), Some(3), None]);
+            sample.done(request, first + 21 * MS, Class::Ok);
         }
-        out.push(digit);
-    }
-    out
-}
+        insta::assert_snapshot!(text(&sample, "ttft:60 itl:12", false), @r#"
+        SCHEDULE     HELD: 20 of 20 requests sent; p99 lateness 29.41 us outside host stalls (limit 1,000)
 
-/// A number with at least three digits and no more than it needs.
-fn number(value: f64) -> String {
-    let decimals = match value.abs() {
-        size if size >= 1_000.0 => 0,
-        size if size >= 100.0 => 1,
-        size if size >= 10.0 => 2,
-        _ => 3,
-    };
-    let text = format!("{value:.decimals$}");
-    if decimals > 0 {
-        return text;
-    }
-    let digits = text.trim_start_matches('-');
-    let sign = &text[..text.len() - digits.len()];
-    match digits.parse() {
-        Ok(count) => format!("{sign}{}", group(count)),
-        Err(_) => text,
-    }
-}
+        Run          sample, sample.jsonl (bailian_trace), open_loop, 2 cores of sample-host, 2026-01-02
+                     03:04:05 UTC
+        Outcomes     20 ok
+        Sending      10.53 requests/s offered, 10.53 achieved, over a sending window of 1.900 s; at most 1
+                     in flight
+        Host         no stall of the sending cores was seen
 
-fn percent(part: u64, whole: u64) -> String {
-    // Tenths of a per cent, rounded half up, in integers.
-    let tenths = (u128::from(part) * 2_000 + u128::from(whole)) / (2 * u128::from(whole).max(1));
-    format!("{}.{} %", tenths / 10, tenths % 10)
-}
+                                  count       mean        p50        p90        p95        p99        max
+        lateness, us                 20      24.75      24.75      28.55      29.02      29.41      29.50
+          outside stalls             20      24.75      24.75      28.55      29.02      29.41      29.50
+          lone requests              20      24.75      24.75      28.55      29.02      29.41      29.50
+          in bursts                   0  no data
+        TTFT, ms                     20      59.50      59.50      67.10      68.05      68.81      69.00
+        TTFT from due, ms            20      59.52      59.52      67.13      68.08      68.84      69.03
+        ITL, ms                      20      10.00      10.00      10.00      10.00      10.00      10.00
+        e2e, ms                      20      79.50      79.50      87.10      88.05      88.81      89.00
+        e2e from due, ms             20      79.52      79.52      87.13      88.08      88.84      89.03
+        tokens/s per user            20      100.0      100.0      100.0      100.0      100.0      100.0
+        Latency is of successful requests; percentiles are interpolated linearly, from exact values.
 
-fn plural(count: u64, noun: &str) -> String {
-    match (count, noun.strip_suffix('y')) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) => format!("{} {stem}ies", group(count)),
-        (_, None) => format!("{} {noun}s", group(count)),
+        Throughput   10.05 requests/s; tokens/s: input 1,005, output 30.15, total 1,035, peak output in one
+                     second 30.00
+                     successful requests over 1.990 s, first sending to last end; 10.53 requests/s of the
+                     sending window
+        Tokens       prompt 2,000, completion 60 (server usage)
+                     planned output 200: 20 answers of another length
+        Cache        ideal hit rate unknown (no request with block ids was sent); server: not reported
+                     (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report)
+        Goodput      11 requests meet every goal (55.0 % of all that ended, failures included), 5.528
+                     requests/s; with the wait for sending 50.0 %
+                     itl_ms <= 12: 20 (100.0 %)
+                     ttft_ms <= 60: 11 (55.0 %)
+        "#);
+    }
+
+    #[test]
+    fn a_run_that_did_not_hold() {
+        let mut sample = Sample::new();
+        for k in 0..10 {
+            let request = sample.plan(k * MS);
+            sample.dispatch(request, k * MS, k * MS + 4 * MS);
+            let class = if k % 2 == 0 { Class::Ok } else { Class::ResetMidAnswer };
+            if class == Class::Ok {
+                sample.chunks(request, &[(k + 90) * MS]);
+            }
+            sample.done(request, (k + 100) * MS, class);
+        }
+        let unsent = sample.plan(10 * MS);
+        sample.done(unsent, 200 * MS, Class::NotReached);
+        let start = RunNanos(50 * MS);
+        sample.push(CoreIndex(0), Record::Stall { start, length_ns: 1_250_000 });
+        insta::assert_snapshot!(text(&sample, "", false), @r#"
+        SCHEDULE     NOT HELD: 10 of 11 requests sent; p99 lateness 4,000 us outside host stalls (limit
+                     1,000)
+                     - 1 of 11 planned requests were never sent; the run ended first: let it drain longer
+                     (--drain-seconds) or plan fewer requests
+                     - 833.3 of the 1100.0 requests per second that were offered were sent (75.8 %, at least
+                     99 % are needed); use more --cores or a lower --replay-speedup
+                     - p99 lateness outside host stalls is 4000 us, above the limit of 1000 us
+                     (--max-lateness-us); use more --cores, isolate them, or raise the limit knowingly
+
+        Run          sample, sample.jsonl (bailian_trace), open_loop, 2 cores of sample-host, 2026-01-02
+                     03:04:05 UTC
+        Outcomes     5 ok, 5 failed (50.0 % of those that ended), 1 never sent
+                     reset_mid_answer 5, not_reached 1
+        Sending      1,100 requests/s offered, 833.3 achieved, over a sending window of 0.010 s; at most 10
+                     in flight
+        Host         1 stall, 1.250 ms in all, longest 1.250 ms (the host took the processor away)
+
+                                  count       mean        p50        p90        p95        p99        max
+        lateness, us                 10      4,000      4,000      4,000      4,000      4,000      4,000
+          outside stalls             10      4,000      4,000      4,000      4,000      4,000      4,000
+          lone requests              10      4,000      4,000      4,000      4,000      4,000      4,000
+          in bursts                   0  no data
+        TTFT, ms                      5      86.00      86.00      86.00      86.00      86.00      86.00
+        TTFT from due, ms             5      90.00      90.00      90.00      90.00      90.00      90.00
+        ITL, ms                       0  no data
+        e2e, ms                       5      86.00      86.00      86.00      86.00      86.00      86.00
+        e2e from due, ms              5      90.00      90.00      90.00      90.00      90.00      90.00
+        tokens/s per user             0  no data
+        Latency is of successful requests; percentiles are interpolated linearly, from exact values.
+        Counting each failure as never answered, p99 TTFT is infinite and p99 e2e infinite.
+        Every answer came whole, not streamed: TTFT equals e2e, and there is no ITL.
+
+        Throughput   47.62 requests/s; tokens/s: input 4,762, output 47.62, total 4,810
+                     successful requests over 0.105 s, first sending to last end; 500.0 requests/s of the
+                     sending window
+        Tokens       prompt 500 (as recorded), completion 5 (content events: no answer reports usage)
+                     planned output 50: 5 answers of another length
+        Cache        ideal hit rate unknown (no request with block ids was sent); server: not reported
+                     (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report)
+        "#);
+    }
+
+    #[test]
+    fn a_run_without_data_says_so() {
+        let text = text(&Sample::new(), "", false);
+        assert!(text.starts_with("SCHEDULE     NOT HELD: 0 of 0 requests sent"), "{text}");
+        assert!(text.contains("TTFT, ms                      0  no data"), "{text}");
+        assert!(text.contains("Throughput   no data"), "{text}");
+    }
+
+    #[test]
+    fn every_metric_has_a_row_and_a_formula() {
+        let text = text(&sample::sample(3, 400), "ttft:100 decode_tps:50", true);
+        for metric in Metric::ALL {
+            assert!(text.contains(&format!("{}, ms", metric.label())), "{}", metric.label());
+            assert!(text.contains(metric.formula()), "{}", metric.formula());
+        }
+    }
+
+    #[test]
+    fn names_from_files_cannot_disturb_the_terminal() {
+        let mut sample = Sample::new();
+        sample.manifest.trace.name = "a\u{1b}[31m\u{e9}.jsonl".to_owned();
+        let text = text(&sample, "", false);
+        assert!(text.contains("a?[31m?.jsonl"), "{text}");
     }
 }
