@@ -1,6 +1,6 @@
 //! An allocator that remembers when the pacing cores called it.
 //!
-//! The test binary installs it. It counts nothing but calls from threads that named themselves
+//! One test binary installs it. It counts nothing but calls from threads that named themselves
 //! pacing cores, and keeps the instants of the first few, so that a test can tell those between the
 //! start barrier and the last end from those before and after. This is a named `unsafe` module.
 

@@ -1,7 +1,14 @@
 //! Between the start barrier and the last end a pacing core does not allocate.
+//!
+//! A binary of its own, because an allocator belongs to a whole process: the cores of other tests
+//! that run beside it would be counted as well.
 
 use onbeat::replayer::driver::DriverKind;
 use tests::{Scenario, drivers, mooncake};
+
+/// Remembers when the pacing cores allocate.
+#[global_allocator]
+static ALLOCATOR: tests::alloc::Watching = tests::alloc::Watching;
 
 /// The cores' calls to the allocator between zero and the last end of a run.
 fn calls_of_a_run(driver: DriverKind) -> usize {
