@@ -113,9 +113,7 @@ impl ViewerApp {
 
     fn frame_ui(&mut self, ui: &mut Ui, ctx: &Context) {
         let palette = *Palette::of(ui);
-        let bar = |x, y| {
-            Frame::new().fill(palette.card).inner_margin(Margin::symmetric(x, y))
-        };
+        let bar = |x, y| Frame::new().fill(palette.card).inner_margin(Margin::symmetric(x, y));
         let top = Panel::top("top").exact_size(46.0).resizable(false).frame(bar(14, 0));
         let wish = top.show(ui, |ui| self.top.show(ui, &mut self.tabs, self.theme)).inner;
         self.grant_top(wish, ctx);
@@ -225,10 +223,8 @@ impl eframe::App for ViewerApp {
 /// A panel of an open run, with the line about the range above it.
 fn open_ui(ui: &mut Ui, open: &mut OpenTab, range_line: &mut RangeLine, panel: usize) {
     let palette = *Palette::of(ui);
-    let line = Frame::new()
-        .fill(palette.page)
-        .stroke(Stroke::NONE)
-        .inner_margin(Margin::symmetric(12, 0));
+    let line =
+        Frame::new().fill(palette.page).stroke(Stroke::NONE).inner_margin(Margin::symmetric(12, 0));
     Panel::top("range")
         .exact_size(42.0)
         .resizable(false)
@@ -249,8 +245,8 @@ fn open_ui(ui: &mut Ui, open: &mut OpenTab, range_line: &mut RangeLine, panel: u
     forget_cursor(ui.ctx(), open);
 }
 
-/// The cursor follows the pointer: once that has moved and is in no plot, it is gone. A cursor moved
-/// by keys stays, as the pointer does not move then.
+/// The cursor follows the pointer: once that has moved and is in no plot, it is gone. A cursor that
+/// keys move stays, as the pointer does not move then.
 fn forget_cursor(ctx: &Context, open: &mut OpenTab) {
     let moved = ctx.input(|input| input.pointer.delta() != egui::Vec2::ZERO);
     if moved && !open.choices.pointed {

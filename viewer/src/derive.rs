@@ -1,4 +1,4 @@
-//! Answers to "what is drawn here?", made on background threads and kept until the question changes.
+//! Answers to "what is drawn here?", made on background threads and kept while they may be asked.
 //!
 //! A panel asks the same question every frame. The first time, the question goes to a worker; until
 //! its answer is there the panel gets the previous answer of the same *slot* (an older zoom, say)

@@ -88,7 +88,11 @@ pub const BINDINGS: &[Binding] = &[
         does: "fit to the range, then to the whole run",
         keys: &[(NONE, Key::F, Action::Fit)],
     },
-    Binding { shown: "Home", does: "show the whole run", keys: &[(NONE, Key::Home, Action::Whole)] },
+    Binding {
+        shown: "Home",
+        does: "show the whole run",
+        keys: &[(NONE, Key::Home, Action::Whole)],
+    },
     Binding {
         shown: ", and .",
         does: "move the cursor (with Shift: farther)",

@@ -2,8 +2,8 @@
 //!
 //! File → bytes → [`Run`] → the first numbers, so that the first picture needs no more work. The
 //! window never waits: it asks [`Loading::poll`] once a frame and the thread wakes it when there is
-//! news. A file that cannot be shown becomes a [`Problem`] with words for its owner; damage inside a
-//! log is no problem but a warning of the run. Nothing here draws.
+//! news. A file that cannot be shown becomes a [`Problem`] with words for its owner; damage inside
+//! a log is no problem but a warning of the run. Nothing here draws.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,13 +1,13 @@
 //! Read-only bytes of a log file, mapped when it is large and copied when it is not.
 //!
-//! A mapped file that is cut short under us ends the process (SIGBUS), and a run that is still being
-//! written may be replaced at any moment. So files below [`COPY_BELOW`] are simply read into memory,
-//! where nothing can happen to them: at the disk's speed that costs well under a second. Larger
-//! files are mapped, so that opening them needs no second copy, only for as long as the run is being
-//! built, and [`Bytes::shrank`] lets the reader stop when the file has become shorter. What remains
-//! is the instant between that check and the next page; the engine never shortens a log. Where
-//! mapping is refused (some network and FUSE file systems) the file is read instead. This is the
-//! viewer's only module with `unsafe`.
+//! A mapped file that is cut short under us ends the process (SIGBUS), and a run that is still
+//! being written may be replaced at any moment. So files below [`COPY_BELOW`] are simply read into
+//! memory, where nothing can happen to them: at the disk's speed that costs well under a second.
+//! Larger files are mapped, only for as long as the run is being built, so that opening them needs
+//! no second copy; [`Bytes::shrank`] lets the reader stop when the file has become shorter. What
+//! remains is the instant between that check and the next page; the engine never shortens a log.
+//! Where mapping is refused (some network and FUSE file systems) the file is read instead. This is
+//! the viewer's only module with `unsafe`.
 
 use std::{
     fs::File,

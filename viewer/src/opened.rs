@@ -87,7 +87,8 @@ fn extent(run: &Run) -> TimeRange {
     let mut start = 0;
     let mut end = i64::MIN;
     for i in 0..requests.len() {
-        let times = [requests.sent(i), requests.first_byte(i), requests.last_token(i), requests.done(i)];
+        let times =
+            [requests.sent(i), requests.first_byte(i), requests.last_token(i), requests.done(i)];
         for time in times.into_iter().flatten() {
             start = start.min(time.0);
             end = end.max(time.0);
@@ -95,7 +96,8 @@ fn extent(run: &Run) -> TimeRange {
     }
     if end == i64::MIN {
         // Nothing left: show what was planned.
-        end = (0..requests.len()).filter_map(|i| requests.due(i)).map(|due| due.0).max().unwrap_or(0);
+        end =
+            (0..requests.len()).filter_map(|i| requests.due(i)).map(|due| due.0).max().unwrap_or(0);
     }
     TimeRange::between(RunNanos(start), RunNanos(end.max(start)))
 }

@@ -1,7 +1,7 @@
 //! Why a file cannot be shown, in words its owner can act on.
 //!
-//! Each kind has a headline, what was found, and what to do. The words are made here, where they can
-//! be tested; [`crate::screens`] only draws them. Commands stand in backticks.
+//! Each kind has a headline, what was found, and what to do. The words are made here, where they
+//! can be tested; [`crate::screens`] only draws them. Commands stand in backticks.
 
 use std::{
     ffi::OsStr,
@@ -70,9 +70,9 @@ impl Problem {
     pub fn new(path: &Path, kind: Kind) -> Self {
         let folder = match kind {
             Kind::Folder => Some(path),
-            Kind::Missing => path.parent().map(|parent| {
-                if parent.as_os_str().is_empty() { Path::new(".") } else { parent }
-            }),
+            Kind::Missing => path
+                .parent()
+                .map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent }),
             _ => None,
         };
         let others = folder.map(logs_in).unwrap_or_default();
@@ -253,9 +253,8 @@ mod tests {
 
     #[test]
     fn foreign_bytes_are_named() {
-        let words = |found: &[u8]| {
-            Problem::new(Path::new("x"), Kind::Foreign(found.to_vec())).found()
-        };
+        let words =
+            |found: &[u8]| Problem::new(Path::new("x"), Kind::Foreign(found.to_vec())).found();
         assert!(words(b"PAR1\x15\x04").starts_with("It looks like a Parquet file."));
         assert!(words(b"{\"timest").contains("a trace, perhaps"));
         assert!(words(b"\x7fELF").contains("It begins with \\x7fELF."));

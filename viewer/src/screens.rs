@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use eframe::egui::{
-    self, Align, Align2, Context, Id, LayerId, Layout, Modal, Order, ProgressBar, RichText, Spinner,
-    TextFormat, TextStyle, Ui, text::LayoutJob, vec2,
+    self, Align, Align2, Context, Id, LayerId, Layout, Modal, Order, ProgressBar, RichText,
+    Spinner, TextFormat, TextStyle, Ui, text::LayoutJob, vec2,
 };
 
 use crate::keys::{BINDINGS, MOUSE};

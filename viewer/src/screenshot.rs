@@ -12,7 +12,7 @@ use std::{
 
 use eframe::egui::{ColorImage, Context, ViewportCommand};
 
-/// Complete frames before the picture is taken, so that layouts that need a second pass have had it.
+/// Complete frames before the picture is taken: layouts that need a second pass have had it then.
 const SETTLED_FRAMES: u32 = 4;
 
 /// A picture to be taken.
@@ -74,7 +74,8 @@ impl Screenshot {
 /// # Errors
 /// What could not be written, and why.
 pub fn save(image: &ColorImage, path: &Path) -> Result<(), String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("{} was not saved: {error}", path.display());
+    let wrong =
+        |error: &dyn std::fmt::Display| format!("{} was not saved: {error}", path.display());
     let [width, height] = image.size;
     let side = |side: usize| u32::try_from(side).map_err(|error| wrong(&error));
     let file = File::create(path).map_err(|error| wrong(&error))?;

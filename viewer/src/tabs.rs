@@ -6,7 +6,7 @@ use std::{
 };
 
 use eframe::egui::Context;
-use onbeat_shared::units::RunNanos;
+use onbeat_shared::{metrics::Report, units::RunNanos};
 
 use crate::derive::Derived;
 use crate::load::Loading;
@@ -14,7 +14,10 @@ use crate::opened::OpenedRun;
 use crate::problem::{Kind, Problem};
 use crate::series::Ask;
 use crate::series::picture::instant_at;
-use crate::state::{Choices, TimeRange};
+use crate::state::{Choices, Scale, TimeRange};
+
+/// The longest latency over the median from which the logarithmic scale is the better first view.
+const LONG_TAIL: f64 = 12.0;
 
 /// One run and everything about it.
 pub enum Tab {
@@ -40,11 +43,20 @@ impl OpenTab {
     pub fn new(derived: Derived<Ask>, range: Option<(f64, f64)>) -> Self {
         let whole = derived.subject().whole();
         let mut choices = Choices::new(whole);
+        choices.scale = fitting_scale(&derived.subject().report);
         if let Some((from, to)) = range {
             choices.choose(between_seconds(from, to, whole));
         }
         Self { derived, choices }
     }
+}
+
+/// The scale on which the most can be seen: powers of ten where a few requests took so much longer
+/// than the median that even steps would press all others to the ground.
+fn fitting_scale(report: &Report) -> Scale {
+    let long_tail =
+        report.latency.ttft_ms.as_ref().is_some_and(|ttft| ttft.max > LONG_TAIL * ttft.p50);
+    if long_tail { Scale::Log } else { Scale::Linear }
 }
 
 /// The stretch between two instants in seconds; an infinite one means the run's own end.
@@ -104,8 +116,7 @@ impl Tabs {
                 None => {}
                 Some(Ok(opened)) => {
                     let derived = self.derived(opened, ctx);
-                    self.tabs[place] =
-                        Tab::Open(Box::new(OpenTab::new(derived, self.first_range)));
+                    self.tabs[place] = Tab::Open(Box::new(OpenTab::new(derived, self.first_range)));
                 }
                 Some(Err(problem)) if problem.kind == Kind::Cancelled => cancelled = Some(place),
                 Some(Err(problem)) => self.tabs[place] = Tab::Failed(problem),

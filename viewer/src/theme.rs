@@ -170,7 +170,7 @@ impl Palette {
     #[must_use]
     pub fn density(&self, share: f32) -> Color32 {
         let alpha = if share <= 0.0 { 0.0 } else { 0.35 + 0.65 * share.min(1.0) };
-        self.data[data_colour::BLUE].gamma_multiply(alpha)
+        self.data[data_colour::GREY].gamma_multiply(alpha)
     }
 }
 
@@ -225,7 +225,6 @@ pub fn install(ctx: &Context, preference: ThemePreference) {
 }
 
 /// The frame of a card.
-#[must_use]
 pub fn card(palette: &Palette) -> Frame {
     Frame::new()
         .fill(palette.card)
@@ -235,7 +234,6 @@ pub fn card(palette: &Palette) -> Frame {
 }
 
 /// The frame of a coloured banner.
-#[must_use]
 pub fn banner(fill: Color32, edge: Color32) -> Frame {
     Frame::new()
         .fill(fill)
@@ -263,15 +261,15 @@ fn fonts() -> FontDefinitions {
 }
 
 fn style(palette: &Palette, visuals: Visuals) -> Style {
-    let mut style = Style::default();
-    style.text_styles = [
+    let text_styles = [
         (TextStyle::Small, Type::Small.font()),
         (TextStyle::Body, Type::Body.font()),
         (TextStyle::Button, Type::Body.font()),
         (TextStyle::Heading, Type::Heading.font()),
         (TextStyle::Monospace, FontId::new(12.5, FontFamily::Monospace)),
-    ]
-    .into();
+    ];
+    let visuals = visuals_of(palette, visuals);
+    let mut style = Style { text_styles: text_styles.into(), visuals, ..Style::default() };
     let spacing = &mut style.spacing;
     spacing.item_spacing = Vec2::new(2.0 * GRID, GRID);
     spacing.button_padding = Vec2::new(10.0, 4.0);
@@ -280,7 +278,6 @@ fn style(palette: &Palette, visuals: Visuals) -> Style {
     spacing.menu_margin = Margin::same(8);
     style.interaction.tooltip_delay = 0.3;
     style.interaction.selectable_labels = true;
-    style.visuals = visuals_of(palette, visuals);
     style
 }
 

@@ -195,21 +195,9 @@ fn mark_ui(ui: &mut Ui, held: bool, colour: egui::Color32, on: egui::Color32) {
 fn headlines(report: &Report) -> Vec<Headline> {
     let latency = &report.latency;
     vec![
-        of_durations(
-            "Time to first token",
-            Metric::Ttft.formula(),
-            latency.ttft_ms.as_ref(),
-        ),
-        of_durations(
-            "Time between tokens",
-            Metric::Itl.formula(),
-            latency.itl_ms.as_ref(),
-        ),
-        of_durations(
-            "End to end",
-            Metric::E2e.formula(),
-            latency.e2e_ms.as_ref(),
-        ),
+        of_durations("Time to first token", Metric::Ttft.formula(), latency.ttft_ms.as_ref()),
+        of_durations("Time between tokens", Metric::Itl.formula(), latency.itl_ms.as_ref()),
+        of_durations("End to end", Metric::E2e.formula(), latency.e2e_ms.as_ref()),
         output_rate(report),
         cache_hits(report),
         lateness(report),
@@ -286,7 +274,7 @@ fn cache_hits(report: &Report) -> Headline {
         which: "reported",
         has_data: reported.is_some(),
         value: reported.unwrap_or_else(|| NO_DATA.to_owned()),
-        more: format!("ideal {}", ideal.unwrap_or_else(|| NO_DATA.to_owned())),
+        more: ideal.map_or_else(|| "ideal: no data".to_owned(), |ideal| format!("ideal {ideal}")),
         definition: "Cached prompt tokens / prompt tokens as the server reports them; ideal: what \
                      an endless prefix cache would reach.",
     }
@@ -398,8 +386,7 @@ fn outcomes_ui(ui: &mut Ui, outcomes: &Outcomes, planned: u64) {
 
 /// One bar, divided as the requests are.
 fn bar_ui(ui: &mut Ui, rows: &[(&str, u64, egui::Color32)]) {
-    let (rect, response) =
-        ui.allocate_exact_size(vec2(ui.available_width(), 10.0), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 10.0), Sense::hover());
     let total: u64 = rows.iter().map(|row| row.1).sum();
     let mut left = rect.left();
     for &(_, count, colour) in rows {
@@ -411,8 +398,10 @@ fn bar_ui(ui: &mut Ui, rows: &[(&str, u64, egui::Color32)]) {
         ui.painter().rect_filled(part, 1.0, colour);
         left += width + 1.0;
     }
-    let words: Vec<_> =
-        rows.iter().map(|(words, count, _)| format!("{} {words}", quantity::count(*count))).collect();
+    let words: Vec<_> = rows
+        .iter()
+        .map(|(words, count, _)| format!("{} {words}", quantity::count(*count)))
+        .collect();
     let label = format!("Outcomes: {}", words.join(", "));
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, label.clone()));
 }

@@ -43,11 +43,7 @@ pub fn picture(opened: &OpenedRun, view: TimeRange, columns: usize) -> Picture {
 }
 
 /// The changes within a stretch, with the values that hold at both its ends.
-fn within(
-    flight: &[(RunNanos, f64)],
-    range: TimeRange,
-    last: RunNanos,
-) -> Vec<(RunNanos, f64)> {
+fn within(flight: &[(RunNanos, f64)], range: TimeRange, last: RunNanos) -> Vec<(RunNanos, f64)> {
     let from = flight.partition_point(|&(time, _)| time <= range.start).saturating_sub(1);
     let to = flight.partition_point(|&(time, _)| time < range.end);
     let mut inside: Vec<_> = flight[from..to.max(from)].to_vec();

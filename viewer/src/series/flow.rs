@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use onbeat_shared::{metrics::tokens, units::NANOS_PER_SECOND};
 
-use super::picture::{
-    Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase,
-};
+use super::picture::{Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase};
 use super::rates::places_in;
 use super::{STEPS, from_zero, with_margin, within_run};
 use crate::opened::OpenedRun;
@@ -113,8 +111,7 @@ fn requests(opened: &OpenedRun, steps: Steps) -> Vec<Counted> {
             amounts[place] += 1.0;
         }
     }
-    let mut counted =
-        vec![Counted { name: "completed", colour: data_colour::BLUE, amounts: ok }];
+    let mut counted = vec![Counted { name: "completed", colour: data_colour::BLUE, amounts: ok }];
     if any_failed {
         let colour = data_colour::VERMILLION;
         counted.push(Counted { name: "failed", colour, amounts: failed });

@@ -1,8 +1,8 @@
 //! One latency of every request over time, with rolling percentiles.
 //!
 //! Few requests are drawn one by one, many as a density picture in which every occupied cell shows,
-//! so that no extreme is lost. Percentiles are those of all successful requests sent within a window
-//! that slides over the view. Failures have no latency: they are drawn as crosses at the bottom and
+//! so that no extreme is lost. Percentiles are those of all successful requests sent within a
+//! window that slides over the view. Failures have no latency: they are drawn as crosses at the bottom and
 //! counted in the table.
 
 use std::sync::Arc;
@@ -46,6 +46,10 @@ const WINDOWS: i64 = 50;
 const WINDOW_REQUESTS: f64 = 25.0;
 /// How many steps a window takes to slide by its own width.
 const SLIDE: i64 = 4;
+/// Height of the lane for failures below the data, as a share of the data's.
+const LANE: f64 = 0.07;
+/// Crosses next to each other in that lane, at most.
+const CROSSES: i64 = 150;
 /// Powers of ten shown below the smallest value on a logarithmic axis.
 const LOG_ROOM: f64 = 0.12;
 
@@ -92,17 +96,18 @@ pub fn picture(opened: &OpenedRun, view: TimeRange, choice: Choice) -> Picture {
             shown.iter().map(|sample| sample.nanos).fold(0.0, f64::max),
         )),
     };
-    let bounds = bounds(shown, axis);
+    let failed = failures(opened, view);
+    let data = bounds(shown, axis);
+    let lane = if failed.is_empty() { 0.0 } else { LANE * (data.1 - data.0) };
     let window = window(view, shown.len());
     let rolling = Rolling::over(&samples, wide, window);
-    let failed = failures(opened, view);
     Picture {
         lines: rolling.lines(axis),
         bands: rolling.bands(axis),
-        marks: marks(&samples, shown.len(), wide, axis, bounds),
-        crosses: crosses(&failed, bounds),
+        marks: marks(&samples, shown.len(), wide, axis, data),
+        crosses: crosses(&failed, view, data.0 - lane / 2.0),
         axis,
-        bounds,
+        bounds: (data.0 - lane, data.1),
         table: rows(shown, &failed, within_run(opened, view), window),
         note: note(shown.len(), failed.len(), window),
         summary: summary(shown, view),
@@ -140,10 +145,9 @@ fn failures(opened: &OpenedRun, view: TimeRange) -> Vec<RunNanos> {
 
 fn bounds(shown: &[Sample], axis: HeightAxis) -> (f64, f64) {
     let places = shown.iter().filter_map(|sample| axis.place(sample.nanos));
-    let (low, high) = places
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), place| {
-            (low.min(place), high.max(place))
-        });
+    let (low, high) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), place| {
+        (low.min(place), high.max(place))
+    });
     if !low.is_finite() || !high.is_finite() {
         // Nothing to show; an axis all the same, from 1 ms to 1 s or from zero to one.
         return if axis == HeightAxis::LogTime { (6.0, 9.0) } else { (0.0, 1.0) };
@@ -155,10 +159,14 @@ fn bounds(shown: &[Sample], axis: HeightAxis) -> (f64, f64) {
     (if low < 0.0 { low - room } else { 0.0 }, high + room)
 }
 
-/// Marks a little above the bottom, where they are whole.
-fn crosses(failed: &[RunNanos], bounds: (f64, f64)) -> Vec<PlotPoint> {
-    let y = bounds.0 + 0.025 * (bounds.1 - bounds.0);
-    failed.iter().map(|&sent| PlotPoint::new(seconds(sent), y)).collect()
+/// Failures in their lane, at most one in each of [`CROSSES`] steps of the view.
+fn crosses(failed: &[RunNanos], view: TimeRange, y: f64) -> Vec<PlotPoint> {
+    let step = (view.span() / CROSSES).max(1);
+    failed
+        .chunk_by(|a, b| a.0.div_euclid(step) == b.0.div_euclid(step))
+        .filter_map(|near| near.first())
+        .map(|&sent| PlotPoint::new(seconds(sent), y))
+        .collect()
 }
 
 /// Length of the sliding window: round, a fiftieth of the view or longer if it would hold too few.
@@ -327,8 +335,7 @@ fn rows(shown: &[Sample], failed: &[RunNanos], view: TimeRange, window: i64) -> 
     ]);
     for place in 0..steps.count {
         let step = TimeRange { start: steps.start_of(place), end: steps.start_of(place + 1) };
-        let mut inside: Vec<f64> =
-            in_view(shown, step).iter().map(|sample| sample.nanos).collect();
+        let mut inside: Vec<f64> = in_view(shown, step).iter().map(|sample| sample.nanos).collect();
         inside.sort_unstable_by(f64::total_cmp);
         let from = failed.partition_point(|&sent| sent < step.start);
         let to = failed.partition_point(|&sent| sent < step.end);
@@ -389,4 +396,3 @@ fn empty(opened: &OpenedRun, choice: Choice) -> String {
         (_, Origin::Sent) => "No data: no answer has a token".to_owned(),
     }
 }
-

@@ -8,6 +8,8 @@ pub mod flight;
 pub mod flow;
 pub mod latency;
 pub mod picture;
+#[cfg(test)]
+mod properties;
 pub mod rates;
 
 use onbeat_shared::metrics::{self, Report, ReportOptions};

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use onbeat_shared::units::{NANOS_PER_SECOND, RunNanos};
 
-use super::picture::{
-    Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase,
-};
+use super::picture::{Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase};
 use super::{STEPS, from_zero, with_margin, within_run};
 use crate::opened::OpenedRun;
 use crate::quantity;
@@ -22,8 +20,7 @@ pub fn picture(opened: &OpenedRun, view: TimeRange) -> Picture {
     let requests = &opened.run.requests;
     let has_schedule = (0..requests.len()).any(|i| requests.due(i).is_some());
     let due = count(steps, (0..requests.len()).filter_map(|i| requests.due(i)));
-    let sent =
-        count(steps, opened.by_sent().iter().filter_map(|&i| requests.sent(i as usize)));
+    let sent = count(steps, opened.by_sent().iter().filter_map(|&i| requests.sent(i as usize)));
     let offered = has_schedule.then(|| per_second(opened, steps, &due));
     let achieved = per_second(opened, steps, &sent);
     let mut lines = Vec::new();
@@ -31,10 +28,8 @@ pub fn picture(opened: &OpenedRun, view: TimeRange) -> Picture {
         lines.push(line("offered", data_colour::GREY, true, steps, offered));
     }
     lines.push(line("achieved", data_colour::BLUE, false, steps, &achieved));
-    let largest = lines
-        .iter()
-        .map(|line| largest_in(view, steps, &line.readout))
-        .fold(0.0_f64, f64::max);
+    let largest =
+        lines.iter().map(|line| largest_in(view, steps, &line.readout)).fold(0.0_f64, f64::max);
     Picture {
         bounds: from_zero(largest),
         axis: HeightAxis::Number { unit: UNIT },
@@ -60,9 +55,8 @@ fn count(steps: Steps, times: impl Iterator<Item = RunNanos>) -> Vec<u32> {
 fn per_second(opened: &OpenedRun, steps: Steps, counts: &[u32]) -> Vec<Option<f64>> {
     let whole = opened.whole();
     let seconds = steps.width as f64 / NANOS_PER_SECOND as f64;
-    let inside = |place| {
-        steps.start_of(place) < whole.end && steps.start_of(place + 1) > whole.start
-    };
+    let inside =
+        |place| steps.start_of(place) < whole.end && steps.start_of(place + 1) > whole.start;
     (0..).zip(counts).map(|(place, &n)| inside(place).then(|| f64::from(n) / seconds)).collect()
 }
 
@@ -88,9 +82,7 @@ fn line(
 }
 
 fn largest_in(view: TimeRange, steps: Steps, readout: &Readout) -> f64 {
-    places_in(view, steps)
-        .filter_map(|place| readout.at(steps.start_of(place)))
-        .fold(0.0, f64::max)
+    places_in(view, steps).filter_map(|place| readout.at(steps.start_of(place))).fold(0.0, f64::max)
 }
 
 /// The steps that a view shows.

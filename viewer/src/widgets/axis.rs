@@ -51,7 +51,8 @@ pub fn decade_marks(low: f64, high: f64, per_point: f64) -> Vec<GridMark> {
     if decade_points < HEIGHT_LABEL {
         return marks(low, high, decimal_step(per_point * HEIGHT_LABEL).max(1.0));
     }
-    let between: &[f64] = if decade_points >= 4.0 * HEIGHT_LABEL { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let between: &[f64] =
+        if decade_points >= 4.0 * HEIGHT_LABEL { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let mut out = Vec::new();
     let mut decade = low.floor();
     while decade <= high && out.len() < 200 {

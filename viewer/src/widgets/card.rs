@@ -57,10 +57,8 @@ fn headline_ui(ui: &mut Ui, headline: &Headline, width: f32) {
     });
     let id = ui.unique_id().with(headline.title);
     let response = ui.interact(shown.response.rect, id, egui::Sense::hover());
-    let label = format!(
-        "{}: {} {}. {}",
-        headline.title, headline.which, headline.value, headline.more
-    );
+    let label =
+        format!("{}: {} {}. {}", headline.title, headline.which, headline.value, headline.more);
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Group, true, label.clone()));
     response.on_hover_text(headline.definition);
 }

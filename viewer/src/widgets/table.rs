@@ -50,7 +50,7 @@ pub struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// Draws it in full, without scrolling. A table whose columns have no headings has no such line.
+    /// Draws it in full, without scrolling. Where no column has a heading there is no such line.
     pub fn show(&self, ui: &mut Ui) {
         self.named(ui, |table, ui| {
             if table.columns.iter().any(|column| !column.heading.is_empty()) {

@@ -11,17 +11,19 @@ use eframe::egui::{
     pos2, vec2,
 };
 use egui_plot::{
-    AxisHints, FilledArea, Line as PlotLine, LineStyle, MarkerShape, Plot, PlotImage, PlotPoint, PlotPoints,
-    PlotTransform, PlotUi, Points,
+    AxisHints, FilledArea, Line as PlotLine, LineStyle, MarkerShape, Plot, PlotImage, PlotPoint,
+    PlotPoints, PlotTransform, PlotUi, Points,
 };
+use onbeat_shared::units::RunNanos;
 
 use super::{axis, table};
 use crate::quantity;
-use crate::series::picture::{
-    Density, HeightAxis, Line, Marks, Picture, instant_at, seconds,
-};
+use crate::series::picture::{Density, HeightAxis, Line, Marks, Picture, instant_at, seconds};
 use crate::state::{Choices, Stroke as BrushStroke};
 use crate::theme::{self, AXIS_WIDTH, GRID, LINE_WIDTH, POINT_RADIUS, Palette, Type};
+
+/// Draws more controls into a plot's heading.
+pub type Controls<'a> = &'a mut dyn FnMut(&mut Ui, &mut Choices);
 
 /// A plot to be drawn.
 pub struct TimePlot<'a> {
@@ -38,7 +40,7 @@ pub struct TimePlot<'a> {
     /// What to say about the request under the pointer.
     pub describe: Option<&'a dyn Fn(u32) -> String>,
     /// More controls in the heading.
-    pub controls: Option<&'a mut dyn FnMut(&mut Ui, &mut Choices)>,
+    pub controls: Option<Controls<'a>>,
 }
 
 /// What a plot needs above it: one line of controls, and the gap below that.
@@ -181,18 +183,10 @@ impl TimePlot<'_> {
 
     fn describe_to_reader(&self, response: &Response, picture: &Picture) {
         let label = format!("{} plot. {}", self.title, picture.summary);
-        response.widget_info(|| {
-            egui::WidgetInfo::labeled(egui::Role::Image, true, label.clone())
-        });
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, label.clone()));
     }
 
-    fn hover_ui(
-        &self,
-        ui: &Ui,
-        response: &Response,
-        transform: &PlotTransform,
-        picture: &Picture,
-    ) {
+    fn hover_ui(&self, ui: &Ui, response: &Response, transform: &PlotTransform, picture: &Picture) {
         let (Some(describe), Some(pointer)) = (self.describe, response.hover_pos()) else {
             return;
         };
@@ -219,9 +213,8 @@ fn nearest(points: &[PlotPoint], transform: &PlotTransform, pointer: Pos2) -> Op
     let reach = |offset: f32| transform.value_from_position(pos2(pointer.x + offset, pointer.y)).x;
     let from = points.partition_point(|point| point.x < reach(-HOVER_RADIUS));
     let to = points.partition_point(|point| point.x <= reach(HOVER_RADIUS));
-    let distance = |place: usize| {
-        transform.position_from_point(&points[place]).distance_sq(pointer)
-    };
+    let distance =
+        |place: usize| transform.position_from_point(&points[place]).distance_sq(pointer);
     (from..to)
         .min_by(|&a, &b| distance(a).total_cmp(&distance(b)))
         .filter(|&place| distance(place) <= HOVER_RADIUS * HOVER_RADIUS)
@@ -403,7 +396,7 @@ fn interact(ui: &Ui, response: &Response, transform: &PlotTransform, choices: &m
         choices.pan_by(instant_at(seconds).0);
         ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
     } else if response.dragged_by(PointerButton::Primary) {
-        brush(ui, time_at, choices);
+        brush(ui, response, time_at, choices);
     }
     if response.drag_stopped() {
         choices.finish_stroke();
@@ -416,16 +409,15 @@ fn interact(ui: &Ui, response: &Response, transform: &PlotTransform, choices: &m
     }
 }
 
-fn brush(ui: &Ui, time_at: impl Fn(Pos2) -> onbeat_shared::units::RunNanos, choices: &mut Choices) {
+/// A stroke begins with its drag and follows it. Esc drops it, and then it stays dropped until the
+/// next press.
+fn brush(ui: &Ui, response: &Response, time_at: impl Fn(Pos2) -> RunNanos, choices: &mut Choices) {
     let (origin, now) =
         ui.input(|input| (input.pointer.press_origin(), input.pointer.interact_pos()));
-    if let (Some(origin), Some(now)) = (origin, now) {
-        // Esc during a drag drops the stroke; it does not come back before the next press.
-        if choices.stroke.is_some() || !ui.input(|input| input.pointer.is_decidedly_dragging()) {
-            choices.stroke = Some(BrushStroke { from: time_at(origin), to: time_at(now) });
-        } else if ui.input(|input| input.pointer.delta()) != Vec2::ZERO {
-            choices.stroke = Some(BrushStroke { from: time_at(origin), to: time_at(now) });
-        }
+    if let (Some(origin), Some(now)) = (origin, now)
+        && (response.drag_started() || choices.stroke.is_some())
+    {
+        choices.stroke = Some(BrushStroke { from: time_at(origin), to: time_at(now) });
     }
     ui.ctx().set_cursor_icon(CursorIcon::ResizeHorizontal);
 }
@@ -471,9 +463,13 @@ fn waiting_ui(ui: &mut Ui, height: f32) {
 fn empty_ui(ui: &mut Ui, height: f32, reason: &str) {
     let palette = Palette::of(ui);
     let size = vec2(ui.available_width(), height);
-    ui.allocate_ui_with_layout(size, Layout::centered_and_justified(egui::Direction::TopDown), |ui| {
-        ui.label(RichText::new(reason).color(palette.weak));
-    });
+    ui.allocate_ui_with_layout(
+        size,
+        Layout::centered_and_justified(egui::Direction::TopDown),
+        |ui| {
+            ui.label(RichText::new(reason).color(palette.weak));
+        },
+    );
 }
 
 /// The density picture as a texture, made anew only when the picture or the theme has changed.
@@ -484,8 +480,7 @@ fn density_texture(ui: &Ui, id: &str, picture: &Picture) -> Option<TextureHandle
     let dark = ui.visuals().dark_mode;
     let key = (std::ptr::from_ref(density) as usize, density.counts.len(), dark);
     let slot = ui.scope_id().with((id, "density"));
-    let kept: Option<((usize, usize, bool), TextureHandle)> =
-        ui.data(|data| data.get_temp(slot));
+    let kept: Option<((usize, usize, bool), TextureHandle)> = ui.data(|data| data.get_temp(slot));
     if let Some((kept_key, texture)) = kept
         && kept_key == key
     {

@@ -9,13 +9,7 @@ use std::{
 use eframe::egui::{DroppedFile, Key, Modifiers, accesskit::Role};
 use egui_kittest::kittest::Queryable as _;
 use onbeat_shared::log::sample;
-use onbeat_viewer::{
-    app::Start,
-    bars,
-    load,
-    problem::Kind,
-    tabs::Tab,
-};
+use onbeat_viewer::{app::Start, bars, load, problem::Kind, tabs::Tab};
 
 use crate::stage::{self, Play, beginning, reads, settle};
 

@@ -1,7 +1,8 @@
 //! What drags, wheels and keys do to the range, the view and the cursor that all plots share.
 
 use eframe::egui::{
-    Event, Key, Modifiers, MouseWheelSource, MouseWheelUnit, PointerButton, Pos2, TouchPhase, Vec2, pos2,
+    Event, Key, Modifiers, MouseWheelSource, MouseWheelUnit, PointerButton, Pos2, TouchPhase, Vec2,
+    pos2,
 };
 use onbeat_viewer::state::Choices;
 
@@ -71,6 +72,9 @@ fn escape_during_a_drag_drops_the_stroke() {
     assert!(choices(&play).stroke.is_some());
     play.key_press(Key::Escape);
     play.step();
+    play.event(Event::PointerMoved(to + Vec2::new(30.0, 0.0)));
+    play.step();
+    assert!(choices(&play).stroke.is_none(), "it stays dropped while the drag goes on");
     press(&mut play, to, PointerButton::Primary, Modifiers::NONE, false);
     play.run_ok();
     assert_eq!(choices(&play).range(), None);
@@ -179,8 +183,7 @@ fn a_brush_in_one_panel_holds_in_the_other() {
     play.key_press(Key::Num2);
     play.run();
     assert_eq!(choices(&play).range(), range);
-    let (from, to) =
-        (at(&play, "Time to first token", 0.1), at(&play, "Time to first token", 0.2));
+    let (from, to) = (at(&play, "Time to first token", 0.1), at(&play, "Time to first token", 0.2));
     drag(&mut play, from, to, PointerButton::Primary, Modifiers::NONE);
     assert_ne!(choices(&play).range(), range);
 }

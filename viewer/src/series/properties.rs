@@ -1,0 +1,213 @@
+//! The pictures against slow and obvious counts over whole runs, for any view.
+
+use std::path::PathBuf;
+
+use onbeat_shared::{
+    log::sample,
+    metrics::tokens,
+    run::Run,
+    units::{NANOS_PER_SECOND, RunNanos},
+};
+
+use super::picture::{Marks, Picture, Readout, seconds};
+use super::{flight, flow, latency, rates};
+use crate::opened::OpenedRun;
+use crate::state::{Choices, Flow, Metric, Origin, Scale, TimeRange};
+
+fn opened(seed: u64, requests: u32) -> OpenedRun {
+    let bytes = sample::log(seed, requests);
+    let run = Run::read(&bytes).expect("a readable log");
+    OpenedRun::new(PathBuf::from("sample.beat"), bytes.len() as u64, run)
+}
+
+/// The whole run and some parts of it.
+fn views(opened: &OpenedRun) -> Vec<TimeRange> {
+    let mut choices = Choices::new(opened.whole());
+    let mut views = vec![choices.view()];
+    for (factor, share) in [(2.0, 0.3), (3.0, 0.8), (10.0, -0.5)] {
+        choices.zoom_here(factor);
+        choices.pan(share);
+        views.push(choices.view());
+    }
+    views
+}
+
+/// The sum over a line's steps, each times its length.
+fn amount(picture: &Picture, line: usize, view: TimeRange) -> f64 {
+    let Readout::Bins { start, width, values } = &picture.lines[line].readout else {
+        panic!("a line of steps");
+    };
+    let inside = |place: i64| {
+        let from = start.0 + place * width;
+        from < view.end.0 && from + width > view.start.0
+    };
+    let rates = (0_i64..).zip(values.iter()).filter(|&(place, _)| inside(place));
+    let sum: f64 = rates.filter_map(|(_, value)| *value).sum();
+    sum * *width as f64 / NANOS_PER_SECOND as f64
+}
+
+#[test]
+fn every_request_of_the_run_is_in_the_rates() {
+    for seed in 0..5 {
+        let opened = opened(seed, 400);
+        let view = views(&opened)[0];
+        let picture = rates::picture(&opened, view);
+        assert_eq!(amount(&picture, 0, view).round(), 400.0, "offered");
+        assert_eq!(amount(&picture, 1, view).round(), 400.0, "achieved");
+    }
+}
+
+#[test]
+fn rates_do_not_change_when_the_view_moves() {
+    let opened = opened(9, 600);
+    let view = views(&opened)[2];
+    let picture = rates::picture(&opened, view);
+    let shift = picture_step(&picture);
+    let moved =
+        TimeRange { start: RunNanos(view.start.0 + shift), end: RunNanos(view.end.0 + shift) };
+    let other = rates::picture(&opened, moved);
+    for place in 2..100 {
+        let time = RunNanos(view.start.0 + place * shift);
+        let values = |picture: &Picture| picture.lines[1].readout.at(time);
+        assert_eq!(values(&picture), values(&other), "{place}");
+    }
+}
+
+fn picture_step(picture: &Picture) -> i64 {
+    match &picture.lines[0].readout {
+        Readout::Bins { width, .. } => *width,
+        _ => panic!("a line of steps"),
+    }
+}
+
+#[test]
+fn the_flight_is_what_a_walk_over_all_requests_finds() {
+    for seed in 0..5 {
+        let opened = opened(seed, 300);
+        let requests = &opened.run.requests;
+        for view in views(&opened) {
+            let picture = flight::picture(&opened, view, 700);
+            for step in 0..50 {
+                let time = RunNanos(view.start.0 + view.span() / 50 * step);
+                let count = (0..requests.len())
+                    .filter(|&i| requests.sent(i).is_some_and(|sent| sent <= time))
+                    .filter(|&i| requests.done(i).is_none_or(|done| done > time))
+                    .count();
+                let found = picture.lines[0].readout.at(time).unwrap_or(0.0);
+                assert_eq!(found, count as f64, "seed {seed} at {time:?}");
+            }
+        }
+        let whole = flight::picture(&opened, views(&opened)[0], 700);
+        let peak = opened.report.throughput.peak_in_flight.expect("data") as f64;
+        let drawn = whole.lines[0].segments.iter().flatten().map(|point| point.y);
+        assert_eq!(drawn.fold(0.0, f64::max), peak, "the peak survives thinning");
+    }
+}
+
+fn choice(metric: Metric, scale: Scale) -> latency::Choice {
+    latency::Choice { metric, origin: Origin::Sent, scale }
+}
+
+#[test]
+fn every_latency_in_view_is_a_mark_and_lies_within_the_bounds() {
+    for seed in 0..5 {
+        let opened = opened(seed, 300);
+        for view in views(&opened) {
+            for scale in [Scale::Linear, Scale::Log] {
+                let picture = latency::picture(&opened, view, choice(Metric::Ttft, scale));
+                let Marks::Points { points, requests } = &picture.marks else {
+                    panic!("few enough for points");
+                };
+                let expected: Vec<u32> = opened
+                    .sent_in(view)
+                    .iter()
+                    .copied()
+                    .filter(|&i| {
+                        latency::value(&opened, i as usize, Metric::Ttft, Origin::Sent).is_some()
+                    })
+                    .collect();
+                let shown = |point: &egui_plot::PlotPoint| {
+                    (seconds(view.start)..seconds(view.end)).contains(&point.x)
+                };
+                let drawn: Vec<u32> = points
+                    .iter()
+                    .zip(requests)
+                    .filter(|(point, _)| shown(point))
+                    .map(|(_, &request)| request)
+                    .collect();
+                assert_eq!(drawn, expected, "seed {seed}");
+                for point in points.iter().filter(|point| shown(point)) {
+                    assert!(picture.bounds.0 <= point.y && point.y <= picture.bounds.1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn percentiles_over_the_run_agree_with_the_report() {
+    let opened = opened(3, 500);
+    let view = views(&opened)[0];
+    let picture = latency::picture(&opened, view, choice(Metric::EndToEnd, Scale::Linear));
+    let rows = &picture.table;
+    let column = |place: usize| rows.cells[place].iter().flatten().copied();
+    let ok = opened.report.outcomes.ok as f64;
+    assert_eq!(column(1).sum::<f64>(), ok, "every success is in one row");
+    assert_eq!(column(2).sum::<f64>(), 500.0 - ok, "every failure too");
+    let longest = opened.report.latency.e2e_ms.as_ref().expect("data").max * 1e6;
+    assert!((column(6).fold(0.0, f64::max) - longest).abs() < 1.0);
+    for row in 0..rows.len() {
+        let value = |place: usize| rows.cells[place][row];
+        assert!(value(3) <= value(4) && value(4) <= value(5) && value(5) <= value(6));
+        assert_eq!(value(3).is_none(), value(1) == Some(0.0), "no data is no zero");
+    }
+}
+
+#[test]
+fn a_density_picture_loses_no_request() {
+    let requests = u32::try_from(latency::POINTS_MAX).expect("small") + 5_000;
+    let mut sample = sample::Sample::new();
+    for i in 0..i64::from(requests) {
+        let sent = i * 100_000;
+        let request = sample.send(sent);
+        // One request in ten thousand takes a thousand times as long.
+        let ttft = if i % 10_000 == 5_000 { 4_000_000_000 } else { 4_000_000 + i % 1_000 };
+        sample.chunks(request, &[sent + ttft]);
+        sample.done(request, sent + ttft, onbeat_shared::log::Class::Ok);
+    }
+    let run = Run::read(&sample.bytes()).expect("a readable log");
+    let opened = OpenedRun::new(PathBuf::from("dense.beat"), 0, run);
+    let view = views(&opened)[0];
+    for scale in [Scale::Linear, Scale::Log] {
+        let picture = latency::picture(&opened, view, choice(Metric::Ttft, scale));
+        let Marks::Density(density) = &picture.marks else {
+            panic!("too many for points");
+        };
+        assert_eq!(density.counts.iter().sum::<u32>(), requests);
+        let top: u32 = density.counts[..density.columns * density.rows / 2].iter().sum();
+        assert_eq!(top, 2, "each of the extremes has its own cell");
+    }
+}
+
+#[test]
+fn the_flows_add_up_to_the_runs_totals() {
+    for seed in 0..5 {
+        let opened = opened(seed, 300);
+        let view = views(&opened)[0];
+        let run = &opened.run;
+        let sum = |of: &dyn Fn(usize) -> Option<u64>| -> f64 {
+            (0..run.requests.len()).filter_map(of).map(|tokens| tokens as f64).sum()
+        };
+        let answered = |i: usize| run.requests.first_token(i).is_some();
+        let output = flow::picture(&opened, view, Flow::OutputTokens);
+        let expected = sum(&|i| tokens::completion(run, i).filter(|_| answered(i)));
+        assert!((amount(&output, 0, view) - expected).abs() < 1e-6 * expected, "output");
+        let input = flow::picture(&opened, view, Flow::InputTokens);
+        let expected = sum(&|i| tokens::prompt(run, i).filter(|_| answered(i)));
+        assert!((amount(&input, 0, view) - expected).abs() < 1e-6 * expected, "input");
+        let requests = flow::picture(&opened, view, Flow::Requests);
+        let ok = opened.report.outcomes.ok as f64;
+        assert_eq!(amount(&requests, 0, view).round(), ok);
+        assert_eq!(amount(&requests, 1, view).round(), 300.0 - ok);
+    }
+}
