@@ -2,8 +2,8 @@
 //!
 //! Keyed by chained block hashes, so a block is found only behind the whole prefix it was computed
 //! for. A prompt's blocks are touched from its last to its first: the tail of a prefix is evicted
-//! before its head, because the tail is useless without the head. Memory of running sequences is not
-//! modelled: a block may be evicted while a sequence that has it still runs.
+//! before its head, because the tail is useless without the head. Memory of running sequences is
+//! not modelled: a block may be evicted while a sequence that has it still runs.
 
 use std::collections::HashMap;
 
@@ -130,7 +130,10 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn it_agrees_with_a_list_in_order_of_use(

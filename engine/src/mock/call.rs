@@ -1,8 +1,8 @@
 //! What a request to generate asks for, out of its JSON body.
 //!
-//! Fields of the OpenAI dialect that change nothing here (temperature and the like) are accepted and
-//! ignored. A prompt is a string, a list of token ids, or a list of one of those; a chat's content is
-//! a string or a list of text parts. Tool calls and roles carry no tokens.
+//! Fields of the OpenAI dialect that change nothing here (temperature and the like) are accepted
+//! and ignored. A prompt is a string, a list of token ids, or a list of one of those; a chat's
+//! content is a string or a list of text parts. Tool calls and roles carry no tokens.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! One connection: a task that always reads, and the two ends it shares with the task that answers.
 //!
-//! Reading goes on while an answer is written, so a client that leaves is noticed at once. A pending
-//! read is never dropped: [`Link::hang_up`] cancels it and the task awaits the outcome.
+//! Reading goes on while an answer is written, so a client that leaves is noticed at once. A
+//! pending read is never dropped: [`Link::hang_up`] cancels it and the task awaits the outcome.
 
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -1,13 +1,13 @@
 //! A stand-in for an inference server that is honest about time.
 //!
 //! It speaks the OpenAI-compatible dialect (completions, chat, models) over HTTP/1.1 and takes its
-//! timing from a small model: a prefill rate, a decode step that grows with the batch, a real prefix
-//! cache over content blocks, and an admission queue. It counts what it served, so that a test can
-//! compare both sides. It does not run a model and its words mean nothing.
+//! timing from a small model: a prefill rate, a decode step that grows with the batch, a real
+//! prefix cache over content blocks, and an admission queue. It counts what it served, so that a
+//! test can compare both sides. It does not run a model and its words mean nothing.
 //!
 //! One thread has all connections and one model, which is exact: the batch, the queue and the cache
-//! are what the settings say. With more threads, each has its own share of the connections *and* its
-//! own model with its own cache, like replicas behind a balancer.
+//! are what the settings say. With more threads, each has its own share of the connections *and*
+//! its own model with its own cache, like replicas behind a balancer.
 //!
 //! ```text
 //! bytes ─▶ request ─▶ call (JSON) ─▶ model (time, cache) ─▶ reply ─▶ bytes

@@ -9,13 +9,14 @@
 //! ```
 //!
 //! times a seeded jitter. A sequence's first token comes at the end of the step that completes its
-//! prefill. Sequences are admitted at the start of a step, first come first served, up to a maximum;
-//! the prefix cache is asked then, and at least one prompt token is always computed. A prompt's full
-//! blocks enter the cache when its prefill completes, its answer's when the answer does.
+//! prefill. Sequences are admitted at the start of a step, first come first served, up to a
+//! maximum; the prefix cache is asked then, and at least one prompt token is always computed. A
+//! prompt's full blocks enter the cache when its prefill completes, its answer's when the answer
+//! does.
 //!
 //! Steps follow each other by the model's clock, not by when the host found time to run it: a late
-//! wake-up does not shift the next step. Only when a whole step was missed does the model start over
-//! from the present, and counts a late step.
+//! wake-up does not shift the next step. Only when a whole step was missed does the model start
+//! over from the present, and counts a late step.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,9 @@
 //! The bytes of answers, shaped like those of a vLLM server.
 //!
 //! A stream is chunked, one event a chunk; in a chat the first event has a role and no content, the
-//! last token's event carries the finish reason, then comes the usage event if it was asked for, and
-//! `[DONE]`. A plain answer is one JSON document. Words need no escaping; the model's name does.
+//! last token's event carries the finish reason, then comes the usage event if it was asked for,
+//! and `[DONE]`. A plain answer is one JSON document. Words need no escaping; the model's name
+//! does.
 
 use std::fmt::Write as _;
 

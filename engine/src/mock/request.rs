@@ -1,8 +1,9 @@
 //! HTTP/1.1 requests out of bytes, on the server's side and without IO.
 //!
-//! Independent of [`crate::wire`] on purpose: the two sides of a test must not share their mistakes.
-//! Reads Content-Length and chunked bodies, any number of requests on one connection, each with the
-//! time its first byte arrived. A request it cannot read ends the connection with an error status.
+//! Independent of [`crate::wire`] on purpose: the two sides of a test must not share their
+//! mistakes. Reads Content-Length and chunked bodies, any number of requests on one connection,
+//! each with the time its first byte arrived. A request it cannot read ends the connection with an
+//! error status.
 
 use std::collections::VecDeque;
 

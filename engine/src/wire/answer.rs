@@ -11,8 +11,8 @@
 //! * Bytes behind an answer's end belong to nobody: flagged, and the connection is not used again.
 //!   Events between `[DONE]` and a proper end of the body are flagged as well, but their framing is
 //!   sound, so the connection is kept.
-//! * What a body is, its first bytes decide rather than its declared type alone, because proxies lie
-//!   in both directions: `{` is JSON, `<` is somebody's web page, `data:` is an event stream.
+//! * What a body is, its first bytes decide rather than its declared type alone, because proxies
+//!   lie in both directions: `{` is JSON, `<` is somebody's web page, `data:` is an event stream.
 
 use onbeat_shared::log::outcome::{Class, FinishReason};
 use onbeat_shared::log::record::DoneFlags;
@@ -132,9 +132,9 @@ impl AnswerReader {
         self.bytes > 0
     }
 
-    /// Whether the outcome can no longer change although the answer's bytes have not ended: `[DONE]`,
-    /// a failure or an error status was read. A caller whose time limit passes then should
-    /// [`AnswerReader::close`] instead of recording a timeout.
+    /// Whether the outcome can no longer change although the answer's bytes have not ended:
+    /// `[DONE]`, a failure or an error status was read. A caller whose time limit passes then
+    /// should [`AnswerReader::close`] instead of recording a timeout.
     #[must_use]
     pub fn settled(&self) -> bool {
         self.facts.done || self.facts.trouble.is_some() || !self.status.is_none_or(is_success)

@@ -216,7 +216,8 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(bytes in vec(any::<u8>(), 0..300), http in any::<bool>()) {
-        let start: &[u8] = if http { b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" } else { b"" };
+        let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
+        let start: &[u8] = if http { head } else { b"" };
         let bytes = [start, &bytes].concat();
         read(&mut AnswerReader::new(), bytes.chunks(7), Behind::Close);
     }
@@ -225,7 +226,9 @@ proptest! {
     fn chunks_are_decoded_as_by_the_reference(
         body in vec(any::<u8>(), 0..60),
         sizes in vec(1..30_usize, 0..6),
-        last in select(vec!["0\r\n\r\n", "00;x=y\r\nA: b\r\n\r\nrest", "0\r\n", "0 \r\nA\r\n\r\n", ""]),
+        last in select(vec![
+            "0\r\n\r\n", "00;x=y\r\nA: b\r\n\r\nrest", "0\r\n", "0 \r\nA\r\n\r\n", "",
+        ]),
         damages in vec(damage(), 0..3),
         step in 1..80_usize,
     ) {

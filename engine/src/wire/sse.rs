@@ -1,9 +1,9 @@
 //! Server-sent events out of bytes that arrive in any pieces.
 //!
 //! Follows the WHATWG rules (LF, CR and CR LF; a byte-order mark; comments; `data`, `event`, others
-//! ignored; one blank behind the colon dropped), with one leniency: an event whose closing blank line
-//! is missing at the clean end of a stream counts. An event that lies whole in one piece is handed
-//! out in place; only what a piece's border cuts is copied into the caller's buffer.
+//! ignored; one blank behind the colon dropped), with one leniency: an event whose closing blank
+//! line is missing at the clean end of a stream counts. An event that lies whole in one piece is
+//! handed out in place; only what a piece's border cuts is copied into the caller's buffer.
 
 use memchr::memchr2;
 

@@ -103,7 +103,8 @@ impl std::io::Write for Taker<'_> {
 /// Control characters, and the ones that reorder what a reader sees.
 fn is_unsafe(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(character, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(character, '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
