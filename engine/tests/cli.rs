@@ -143,7 +143,7 @@ fn an_interrupted_run_keeps_what_it_has_and_says_130() {
     rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it runs");
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stdout));
-    assert!(text(&output.stdout).contains("interrupted"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("stopped by the user"), "{}", text(&output.stdout));
     let run = Run::read(&std::fs::read(log).expect("a log")).expect("it reads");
     assert!(run.is_whole());
     let of = |class| (0..run.plan.len()).filter(|&i| run.requests.class(i) == Some(class)).count();

@@ -192,7 +192,7 @@ mod tests {
         counters.set_next_due(Some(32_400_000_000_000));
         assert_eq!(
             line(0, 2, &looked(&counters)),
-            "   0.0s  sent 1/2  in flight 1  errors 0  lateness p99 2.6 us  next send in 9 h 0 min"
+            "   0.0s  sent 1/2  in flight 1  errors 0  lateness p99 2.0 us  next send in 9 h 0 min"
         );
     }
 }
