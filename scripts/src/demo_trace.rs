@@ -2,8 +2,9 @@
 //!
 //! The trace is of our own making, in Bailian's format, small and short but shaped like real
 //! traffic: conversations that grow turn by turn, system prompts that many of them share, requests
-//! that come alone and some that come at one instant. Only whole numbers are computed with, so every
-//! machine writes the same file; `--check` says whether the one in the repository is that file.
+//! that come alone and some that come at one instant. Only whole numbers are computed with, so
+//! every machine writes the same file; `--check` says whether the one in the repository is that
+//! file.
 
 use std::collections::HashMap;
 use std::fmt::Write;

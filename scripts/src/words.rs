@@ -8,10 +8,11 @@
 //! without those in LIST (one a line), the 4,096 shortest (the alphabet decides among equals),
 //! sorted.
 //!
-//! Vocabularies of BPE models are read in both usual spellings of the space (`Ġ` of byte-level ones,
-//! `▁` of SentencePiece's), and their merges are carried out, because an entry that merging never
-//! reaches is no token. Unigram models are checked for the entry alone. Normalizers and
-//! pre-tokenizers are not run: for such words the common ones change nothing. Nothing is downloaded.
+//! Vocabularies of BPE models are read in both usual spellings of the space (U+0120 of byte-level
+//! ones, U+2581 of SentencePiece's), and their merges are carried out, because an entry that no
+//! merging reaches is no token. Unigram models are checked for the entry alone. Normalizers and
+//! pre-tokenizers are not run: for such words the common ones change nothing. Nothing is
+//! downloaded.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -173,12 +174,12 @@ impl Model {
             Entries::Named(entries) => entries.into_keys().collect(),
             Entries::Scored(entries) => entries.into_iter().map(|(entry, _)| entry).collect(),
         };
-        let spaces = ['Ġ', '▁'].map(|space| {
+        let spaces = ['\u{120}', '\u{2581}'].map(|space| {
             (vocabulary.iter().filter(|entry| entry.starts_with(space)).count(), space)
         });
         let (count, space) = spaces.into_iter().max().expect("two spellings");
         if count == 0 {
-            return Err("no entry starts with a space (`Ġ` or `▁`)".to_owned());
+            return Err("no entry starts with a space (U+0120 or U+2581)".to_owned());
         }
         let ranks = merges.map(|merges| {
             let pair = |merge| match merge {
@@ -237,8 +238,8 @@ mod tests {
     #[test]
     fn an_entry_is_a_token_only_when_merging_reaches_it() {
         let model = model(
-            r#"{"model":{"vocab":{"Ġ":0,"a":1,"b":2,"ab":3,"Ġab":4,"Ġa":5,"Ġba":6},
-                "merges":["a b",["Ġ","ab"],"Ġ a"]}}"#,
+            r#"{"model":{"vocab":{"\u0120":0,"a":1,"b":2,"ab":3,"\u0120ab":4,"\u0120a":5,"\u0120ba":6},
+                "merges":["a b",["\u0120","ab"],"\u0120 a"]}}"#,
         );
         assert!(model.is_one_token("ab"));
         assert!(!model.is_one_token("ba"), "no merge makes it");
@@ -247,11 +248,11 @@ mod tests {
 
     #[test]
     fn merges_come_in_the_order_of_their_rank() {
-        // `Ġ a` comes first and leaves ` a` + `b`, which nothing joins.
+        // The space and `a` come first and leave ` a` and `b`, which nothing joins.
         let json = |ignore: bool| {
             format!(
-                r#"{{"model":{{"vocab":{{"Ġ":0,"a":1,"b":2,"ab":3,"Ġab":4,"Ġa":5}},
-                "merges":["Ġ a","a b","Ġ ab"],"ignore_merges":{ignore}}}}}"#
+                r#"{{"model":{{"vocab":{{"\u0120":0,"a":1,"b":2,"ab":3,"\u0120ab":4,"\u0120a":5}},
+                "merges":["\u0120 a","a b","\u0120 ab"],"ignore_merges":{ignore}}}}}"#
             )
         };
         assert!(!model(&json(false)).is_one_token("ab"));
@@ -260,16 +261,21 @@ mod tests {
 
     #[test]
     fn unigram_models_and_joining_entries_are_read() {
-        let model = model(r#"{"model":{"vocab":[["▁the",-1.5],["s▁t",-2],["▁▁",-3]]}}"#);
+        let model = model(
+            r#"{"model":{"vocab":[["\u2581the",-1.5],["s\u2581t",-2],["\u2581\u2581",-3]]}}"#,
+        );
         assert!(model.is_one_token("the"));
-        assert_eq!(model.joining(), ["s▁t"]);
+        assert_eq!(model.joining(), ["s\u{2581}t"]);
     }
 
     #[test]
     fn a_list_is_the_shortest_common_words() {
-        let one =
-            model(r#"{"model":{"vocab":[["▁zoo",0],["▁an",0],["▁bad",0],["▁Big",0],["▁x",0]]}}"#);
-        let two = model(r#"{"model":{"vocab":[["▁an",0],["▁zoo",0],["▁bad",0],["▁the",0]]}}"#);
+        let one = model(
+            r#"{"model":{"vocab":[["\u2581zoo",0],["\u2581an",0],["\u2581bad",0],["\u2581Big",0],["\u2581x",0]]}}"#,
+        );
+        let two = model(
+            r#"{"model":{"vocab":[["\u2581an",0],["\u2581zoo",0],["\u2581bad",0],["\u2581the",0]]}}"#,
+        );
         assert_eq!(derive(&[one, two], &HashSet::from(["bad"])), ["an", "zoo"]);
     }
 }

@@ -18,6 +18,7 @@ use crate::cli::flags::target::TargetFlags;
 use crate::cli::flags::timing::TimingFlags;
 use crate::cli::flags::trace::TraceFlags;
 use crate::cli::printing;
+use crate::cli::report::GoalFlags;
 use crate::error::EngineError;
 use crate::plan::{self, LeftOut, Plan};
 use crate::render::{RenderOptions, append_body};
@@ -167,6 +168,7 @@ pub(crate) fn tell(words: &str) {
 impl ReplayOnly {
     fn options() -> Command {
         let options = <RunFlags as clap::Args>::augment_args(Command::new("replay"));
+        let options = <GoalFlags as clap::Args>::augment_args(options);
         <TargetFlags as clap::Args>::augment_args(options)
     }
 

@@ -66,8 +66,8 @@ pub struct LeftOut {
 ///
 /// The order of operations is part of what the options mean: window → zero → speed-up → idle-gap
 /// cap → order of sending → duration → request count → sessions, edges and cores. The zero is the
-/// start offset when there is one, else the first row that is kept; a due time is the exact quotient
-/// of its distance from zero and the speed-up, rounded half to even to a nanosecond.
+/// start offset when there is one, else the first row that is kept; a due time is the exact
+/// quotient of its distance from zero and the speed-up, rounded half to even to a nanosecond.
 ///
 /// A row's `body_bytes` is not known before it is rendered and is 0 here; `render` fills it in.
 ///

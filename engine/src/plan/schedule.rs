@@ -1,8 +1,9 @@
 //! Which rows are sent, when each is due, and in which order they leave.
 //!
-//! Pure arithmetic on whole nanoseconds. Two requests due at one instant leave in file order. In the
-//! open loop a turn never stands before the previous turn of its session, even when its timestamp
-//! is smaller: its place in the order is then right behind, and its due time stays its own.
+//! Pure arithmetic on whole nanoseconds. Two requests due at one instant leave in file order. In
+//! the open loop a turn never stands before the previous turn of its session, even when its
+//! timestamp is smaller: its place in the order is then right behind, and its due time stays its
+//! own.
 
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::record::Record;

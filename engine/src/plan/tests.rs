@@ -195,7 +195,8 @@ proptest! {
         let mut latest = i64::MIN;
         for (request, row) in plan.rows.iter().enumerate() {
             prop_assert_eq!(row.request.as_usize(), request);
-            prop_assert_eq!(row.after.map(|after| after.0), last.insert(row.session.0, row.request.0));
+            let before = last.insert(row.session.0, row.request.0);
+            prop_assert_eq!(row.after.map(|after| after.0), before);
             // Due times rise, but for a turn that stands behind a later one of its session.
             let due = row.due.expect("open loop").0;
             prop_assert!(due >= latest || row.after.is_some());

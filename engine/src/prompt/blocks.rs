@@ -15,9 +15,9 @@
 //! text:    for each word a space and the word
 //! ```
 //!
-//! The words of a text do not depend on how many are asked for, so an id seen at two sizes shares its
-//! prefix. Different ids have different keys; their texts differ unless all draws agree, which for a
-//! block of 16 words has probability 2^-192.
+//! The words of a text do not depend on how many are asked for, so an id seen at two sizes shares
+//! its prefix. Different ids have different keys; their texts differ unless all draws agree, which
+//! for a block of 16 words has probability 2^-192.
 
 use crate::prompt::vocabulary::{Vocabulary, WORD_BITS, WORD_BYTES_MAX};
 

@@ -1,7 +1,7 @@
 //! The texts of a layout, written by several threads into chunks.
 //!
-//! A thread takes the next chunk nobody has, writes it into its own scratch space and keeps a copy of
-//! just the right size. Which thread wrote a chunk leaves no trace in it.
+//! A thread takes the next chunk nobody has, writes it into its own scratch space and keeps a copy
+//! of just the right size. Which thread wrote a chunk leaves no trace in it.
 
 use std::num::NonZero;
 use std::ops::Range;

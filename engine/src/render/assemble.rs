@@ -1,8 +1,8 @@
 //! Heads, texts and tails → the parts of every request.
 //!
-//! Parts of one request that lie side by side become one. A request that would still have more parts
-//! than one write takes gets its text copied behind its head, and is counted. Everything that many
-//! requests have in common (the head's first half, the JSON behind the text) is kept once.
+//! Parts of one request that lie side by side become one. A request that would still have more
+//! parts than one write takes gets its text copied behind its head, and is counted. Everything that
+//! many requests have in common (the head's first half, the JSON behind the text) is kept once.
 
 use std::collections::HashMap;
 

@@ -29,7 +29,8 @@ const FRAMING: [&str; 9] = [
     "accept-encoding",
 ];
 
-/// The path of a request: the base URL's, joined with the endpoint's; a `/v1` both have stands once.
+/// The path of a request: the base URL's, joined with the endpoint's; a `/v1` both have stands
+/// once.
 #[must_use]
 pub fn request_path(base_path: &str, options: &RenderOptions) -> String {
     let endpoint = options.path.as_deref().unwrap_or(options.endpoint.path());

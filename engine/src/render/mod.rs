@@ -2,9 +2,9 @@
 //!
 //! A request is head + slices + tail. The text of a block is kept once however many requests share
 //! it, neighbouring slices are joined, and no request has more than
-//! [`WRITE_PARTS_MAX`](crate::limits::WRITE_PARTS_MAX) parts. The bytes depend on the trace, the plan and the options only, never on
-//! the number of threads that rendered them. What does not fit the budget is refused here, with the
-//! number of bytes it needs; nothing is rendered after zero.
+//! [`WRITE_PARTS_MAX`](crate::limits::WRITE_PARTS_MAX) parts. The bytes depend on the trace, the
+//! plan and the options only, never on the number of threads that rendered them. What does not fit
+//! the budget is refused here, with the number of bytes it needs; nothing is rendered after zero.
 
 mod arena;
 mod assemble;
@@ -53,8 +53,8 @@ const REQUEST_BYTES: u64 = 256;
 /// Renders every request of a plan.
 ///
 /// # Errors
-/// When the bytes do not fit the budget, a header cannot be sent, a prompt is too long to be one, or
-/// a thread cannot be started.
+/// When the bytes do not fit the budget, a header cannot be sent, a prompt is too long to be one,
+/// or a thread cannot be started.
 pub fn render(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<Bodies, RenderError> {
     let mut layout = Layout::measure(plan, trace)?;
     let budget = options.budget_bytes.unwrap_or_else(memory::default_budget);

@@ -2,8 +2,8 @@
 //!
 //! The rules, for any file: a row whose parent is not in the file starts a session of its own; a
 //! chat id that appears twice means its last row when others name it as their parent; rows that
-//! name each other in a circle form one session whose root is the circle's first row in the file.
-//! A session is called after its root's chat id, so roots that share an id share the session. Inside
+//! name each other in a circle form one session whose root is the circle's first row in the file. A
+//! session is called after its root's chat id, so roots that share an id share the session. Inside
 //! one, rows come by turn, then timestamp, then file order, as far as parents allow. Every row is
 //! kept exactly once; what is broken is counted and told with its lines.
 
@@ -62,18 +62,18 @@ pub(crate) fn resolve(links: &[Link], records: &[Record]) -> Chains {
         told(
             &orphans,
             "orphans",
-            "name a parent_chat_id that is not in the file; each starts a session of its own",
+            "parent_chat_id is not in the file; each starts a session of its own",
         ),
         told(
             &circles,
             "cycles",
-            "name each other as parents in a circle; the first of each circle starts the session",
+            "parents name each other in a circle; the first row of each starts the session",
         ),
         told(
             &repeated,
             "duplicates",
-            "have a chat_id that an earlier row has; all are kept, and the last is the parent of \
-             those that name it",
+            "chat_id is that of an earlier row; all are kept, and the last is the parent of those \
+             that name it",
         ),
     ];
     Chains {
@@ -193,13 +193,14 @@ fn order(
 }
 
 fn warning(lines: &[u64], what: &str, words: &str) -> Option<Warning> {
-    let (&line, rows) = (lines.first()?, lines.len() as u64);
+    let rows = lines.len() as u64;
+    lines.first()?;
     let mut list: Vec<String> = lines.iter().take(LINES_TOLD).map(u64::to_string).collect();
     if lines.len() > LINES_TOLD {
         list.push("…".to_owned());
     }
-    let words = format!("{what}: {rows} rows (lines {}) {words}", list.join(", "));
-    Some(Warning { line: Some(line), rows, words })
+    let (word, list) = (if rows == 1 { "line" } else { "lines" }, list.join(", "));
+    Some(Warning { line: None, rows, words: format!("{what}: {rows} ({word} {list}): {words}") })
 }
 
 #[cfg(test)]
@@ -258,7 +259,7 @@ mod tests {
     fn orphans_start_sessions_of_their_own() {
         let (sessions, warnings) = resolved(&[(10, 999, 2, 1), (11, 999, 3, 2), (1, -1, 1, 0)]);
         assert_eq!(sessions.len(), 3);
-        assert!(warnings[0].starts_with("orphans: 2 rows (lines 1, 2)"), "{warnings:?}");
+        assert!(warnings[0].starts_with("orphans: 2 (lines 1, 2)"), "{warnings:?}");
     }
 
     #[test]
@@ -266,7 +267,7 @@ mod tests {
         let (sessions, warnings) =
             resolved(&[(2, 1, 1, 0), (1, 2, 1, 1), (3, 1, 1, 2), (7, 7, 1, 3)]);
         assert_eq!(sessions, [("2".into(), vec![1, 2, 3]), ("7".into(), vec![4])]);
-        assert!(warnings[0].starts_with("cycles: 3 rows (lines 1, 2, 4)"), "{warnings:?}");
+        assert!(warnings[0].starts_with("cycles: 3 (lines 1, 2, 4)"), "{warnings:?}");
     }
 
     #[test]
@@ -275,7 +276,7 @@ mod tests {
             resolved(&[(1, -1, 1, 0), (1, -1, 1, 1), (2, 1, 2, 2), (3, 2, 3, 3), (2, -1, 1, 4)]);
         // Row 4 names chat 2, whose last row is row 5, a root of its own.
         assert_eq!(sessions, [("1".into(), vec![1, 2, 3]), ("2".into(), vec![5, 4])]);
-        assert!(warnings[0].starts_with("duplicates: 2 rows (lines 2, 5)"), "{warnings:?}");
+        assert!(warnings[0].starts_with("duplicates: 2 (lines 2, 5)"), "{warnings:?}");
     }
 
     #[test]

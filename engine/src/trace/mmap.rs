@@ -1,11 +1,11 @@
 //! The only mapping of trace files: read-only windows, one after the other.
 //!
-//! A window is mapped, handed out and unmapped, so that resident memory does not grow with the file.
-//! Everything in it is copied or parsed before the next one is mapped, and all of a trace is parsed
-//! before the schedule's zero: nothing reads the file while requests are sent. The file's length is
-//! checked again before each window, so a file that was cut short meanwhile is an error. What is not
-//! covered: a file that is cut in the instant between that check and the reading of the window kills
-//! the process with SIGBUS, as any mapping would.
+//! A window is mapped, handed out and unmapped, so that resident memory does not grow with the
+//! file. Everything in it is copied or parsed before the next one is mapped, and all of a trace is
+//! parsed before the schedule's zero: nothing reads the file while requests are sent. The file's
+//! length is checked again before each window, so a file that was cut short meanwhile is an error.
+//! What is not covered: a file that is cut in the instant between that check and the reading of the
+//! window kills the process with SIGBUS, as any mapping would.
 
 use std::fs::File;
 use std::io;
@@ -85,9 +85,9 @@ impl<'a> MappedFile<'a> {
 fn map(file: &File, offset: u64, len: usize) -> io::Result<Mmap> {
     // SAFETY: the mapping is read-only and lives only while its window is parsed. The bytes may
     // change under us when someone writes to the file: they are copied out line by line before
-    // anything is assumed about them (UTF-8 is checked on the copy), so a change gives a parse error
-    // or another number, never undefined behaviour in what we derive. A cut file is checked for
-    // above; the instant that check cannot cover ends in SIGBUS, not in wrong memory.
+    // anything is assumed about them (UTF-8 is checked on the copy), so a change gives a parse
+    // error or another number, never undefined behaviour in what we derive. A cut file is checked
+    // for above; the instant that check cannot cover ends in SIGBUS, not in wrong memory.
     unsafe { MmapOptions::new().offset(offset).len(len).map(file) }
 }
 

@@ -1,9 +1,9 @@
 //! Reads a trace file into a [`Trace`], or says exactly why it cannot.
 //!
 //! The format is told from the file's content, or named by the user; then nothing is guessed. Every
-//! row is read and checked before anything is sent: a bad row refuses the file with its line, field,
-//! what was found and what would be right. What is odd but usable becomes a warning of the trace.
-//! Windows, speed-ups and limits are the plan's business, not the reader's.
+//! row is read and checked before anything is sent: a bad row refuses the file with its line,
+//! field, what was found and what would be right. What is odd but usable becomes a warning of the
+//! trace. Windows, speed-ups and limits are the plan's business, not the reader's.
 //!
 //! Choices where a format says nothing: `input_length` 0 is an empty prompt (warned about);
 //! `output_length` 0 asks for one token (counted); a Mooncake row without `output_length` asks for

@@ -1,8 +1,8 @@
 //! Mooncake JSON Lines, the plain kind: every row is a request of its own.
 //!
-//! `timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids` of 512-token blocks. The
-//! members that AIPerf added (sessions, delays, verbatim prompts) change what a row means; they are
-//! refused rather than ignored until a reader understands them.
+//! `timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids` of 512-token blocks.
+//! The members that AIPerf added (sessions, delays, verbatim prompts) change what a row means; they
+//! are refused rather than ignored until a reader understands them.
 
 use onbeat_shared::trace::session::SessionNames;
 use onbeat_shared::trace::{Source, Trace};

@@ -1,10 +1,10 @@
 //! One line of JSON, typed: simd-json finds the members, a visitor keeps the ones a trace can have.
 //!
-//! Block ids go straight into the trace's arena, so a row allocates nothing. Values are kept as what
-//! they are (a number, a text, …), because whether that is right depends on the format; numbers that
-//! are not whole keep no value here, since their text is read exactly by `scan`. Members nobody
-//! knows are skipped at any depth. When a key appears twice the last value counts, and the row says
-//! so.
+//! Block ids go straight into the trace's arena, so a row allocates nothing. Values are kept as
+//! what they are (a number, a text, …), because whether that is right depends on the format;
+//! numbers that are not whole keep no value here, since their text is read exactly by `scan`.
+//! Members nobody knows are skipped at any depth. When a key appears twice the last value counts,
+//! and the row says so.
 
 use std::fmt;
 

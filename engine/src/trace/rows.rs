@@ -1,8 +1,8 @@
 //! Rows of JSON Lines, checked one by one, as records of a trace.
 //!
-//! What Bailian and Mooncake share is here: times to exact nanoseconds, lengths, block ids that must
-//! fit the prompt's length, and counters of what is odd. What they do not share (units, required
-//! members, sessions) is asked of the format's own module.
+//! What Bailian and Mooncake share is here: times to exact nanoseconds, lengths, block ids that
+//! must fit the prompt's length, and counters of what is odd. What they do not share (units,
+//! required members, sessions) is asked of the format's own module.
 
 use onbeat_shared::trace::blocks::{BLOCK_IDS_MAX, BlockIds};
 use onbeat_shared::trace::decimal::{Decimal, DecimalError};

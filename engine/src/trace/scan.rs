@@ -1,9 +1,9 @@
 //! Finds the raw text of a top-level value in a line of JSON.
 //!
 //! A typed parser hands out `f64`s, but `61.114` is no binary fraction and a message should repeat
-//! what stands in the file, so the text itself is wanted. The scan trusts nothing: on a line that is
-//! not an object it stops early, it never panics, and it decides nothing about validity (the parser
-//! in `row` does).
+//! what stands in the file, so the text itself is wanted. The scan trusts nothing: on a line that
+//! is not an object it stops early, it never panics, and it decides nothing about validity (the
+//! parser in `row` does).
 
 /// The top-level members of an object, as far as the text can be followed.
 #[derive(Clone, Debug)]

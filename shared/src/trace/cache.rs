@@ -1,11 +1,11 @@
 //! Ideal cache hits: what an infinite prefix cache would find of each request.
 //!
-//! A server reuses a block only when everything before it is the same too, so the figure that counts
-//! is the longest run of leading blocks that some earlier request had as its own leading blocks: a
-//! walk down a tree of block sequences, exact, without hashing away collisions. The number of tokens
-//! of known blocks in *any* place is a second figure, always labelled "set": other tools report it,
-//! and it promises hits that no prefix cache can give. Capacity, eviction and requests still under
-//! way are not modelled here.
+//! A server reuses a block only when everything before it is the same too, so the figure that
+//! counts is the longest run of leading blocks that some earlier request had as its own leading
+//! blocks: a walk down a tree of block sequences, exact, without hashing away collisions. The
+//! number of tokens of known blocks in *any* place is a second figure, always labelled "set": other
+//! tools report it, and it promises hits that no prefix cache can give. Capacity, eviction and
+//! requests still under way are not modelled here.
 
 use std::collections::HashMap;
 

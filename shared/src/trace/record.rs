@@ -1,7 +1,7 @@
 //! One recorded request: facts of the file, in 48 bytes, so that millions of rows fit in memory.
 //!
-//! Lengths are tokens as recorded. A record does not hold its block ids (they lie in the trace's one
-//! arena) and does not know when it will be sent.
+//! Lengths are tokens as recorded. A record does not hold its block ids (they lie in the trace's
+//! one arena) and does not know when it will be sent.
 
 use crate::units::{SessionIndex, TraceNanos};
 

@@ -4,8 +4,8 @@
 //! one counts. *Index of dispersion* is the population variance of the counts per bin over their
 //! mean (1 for Poisson arrivals). *CV* is the population's standard deviation of the gaps between
 //! arrivals over their mean. Percentiles interpolate linearly between order statistics. Cache
-//! figures are those of [`crate::trace::cache`], asked in time order and weighted by tokens. What has
-//! no data is `None`, never 0. This file prints nothing and judges nothing but the oddities.
+//! figures are those of [`crate::trace::cache`], asked in time order and weighted by tokens. What
+//! has no data is `None`, never 0. This file prints nothing and judges nothing but the oddities.
 
 use serde::Serialize;
 

@@ -1,9 +1,10 @@
 //! Every option, as typed: one clap struct per group, flattened into the subcommands that take it.
 //!
-//! Each option is documented here once, in one sentence with its unit and default; help, manual page,
-//! completions and the flag reference come from that. A group's own functions turn what was typed
-//! into the options a stage takes (`TraceOptions`, `PlanOptions`, `RenderOptions`), where nothing
-//! can contradict anything else. Names are those of AIPerf and kv-cache-tester where they have one.
+//! Each option is documented here once, in one sentence with its unit and default; help, manual
+//! page, completions and the flag reference come from that. A group's own functions turn what was
+//! typed into the options a stage takes (`TraceOptions`, `PlanOptions`, `RenderOptions`), where
+//! nothing can contradict anything else. Names are those of AIPerf and kv-cache-tester where they
+//! have one.
 
 pub mod body;
 pub mod run;
