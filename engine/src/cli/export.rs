@@ -1,7 +1,8 @@
 //! `onbeat export`: a run's tables as files for other programs.
 //!
-//! Columns and formats are [`onbeat_shared::export`]'s; here is only where they go. An existing file
-//! is never replaced unless asked, and a file that could not be written whole is taken away again.
+//! Columns and formats are [`onbeat_shared::export`]'s; here is only where they go. An existing
+//! file is never replaced unless asked, and a file that could not be written whole is taken away
+//! again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -1,8 +1,8 @@
 //! Blocks: the unit that is written, checked and lost as a whole.
 //!
 //! A pacing core fills a [`BlockBuffer`] by copying 32 bytes per record into memory it already
-//! owns; header and checksum are put in place by [`BlockBuffer::seal`] on the writer thread. Nothing
-//! here does IO, and pushing never allocates. The layout is in [`super`]'s page.
+//! owns; header and checksum are put in place by [`BlockBuffer::seal`] on the writer thread.
+//! Nothing here does IO, and pushing never allocates. The layout is in [`super`]'s page.
 
 use crc32fast::Hasher;
 

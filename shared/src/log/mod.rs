@@ -1,4 +1,5 @@
-//! The run log: one file that says everything a run did, in a format that any prefix of can be read.
+//! The run log: one file that says everything a run did, in a format that any prefix of can be
+//! read.
 //!
 //! This page is the format's specification. It promises that a log of any released version stays
 //! readable, that damage is noticed and never becomes a number, and that a reader needs neither the

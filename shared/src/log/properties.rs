@@ -204,7 +204,11 @@ fn contents(bytes: &[u8]) -> Option<Contents> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn every_record_survives_the_round_trip(record in record()) {
@@ -244,7 +248,8 @@ proptest! {
         let read = contents(&log).expect("a log");
         assert_eq!(read.manifest, Some(manifest));
         assert_eq!(read.plan, rows);
-        assert_eq!(read.sessions, names.iter().map(|name| name.as_bytes().to_vec()).collect::<Vec<_>>());
+        let names: Vec<_> = names.into_iter().map(String::into_bytes).collect();
+        assert_eq!(read.sessions, names);
         let found: Vec<Record> = read.records.into_iter().flat_map(|(_, _, part)| part).collect();
         assert_eq!(found, records);
         assert_eq!((read.damaged, read.torn), (0, 0));

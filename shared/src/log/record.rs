@@ -1,9 +1,9 @@
 //! The records of a run log: fixed 32-byte little-endian facts, stamped in nanoseconds of the run.
 //!
-//! Layout of every record: `kind u8 · flags u8 · a u16 · request u32 · time_ns i64 · x u64 · y u64`.
-//! What `flags`, `a`, `x` and `y` mean depends on the kind and is written at each variant. A reader
-//! skips kinds it does not know. Records are encoded on the pacing core, so encoding is a copy of 32
-//! bytes and nothing else; framing, sequence and checksum belong to [`super::block`].
+//! Layout of every record: `kind u8 · flags u8 · a u16 · request u32 · time_ns i64 · x u64 · y
+//! u64`. What `flags`, `a`, `x` and `y` mean depends on the kind and is written at each variant. A
+//! reader skips kinds it does not know. Records are encoded on the pacing core, so encoding is a
+//! copy of 32 bytes and nothing else; framing, sequence and checksum belong to [`super::block`].
 
 use super::outcome::{Class, FinishReason};
 use crate::units::{RequestIndex, RunNanos};

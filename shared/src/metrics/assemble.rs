@@ -1,7 +1,7 @@
 //! Fills in a [`Report`] from a run: which number goes where, and nothing else.
 //!
-//! Formulas are in the modules that this one calls. One pass per statistic over the chosen requests;
-//! nothing is kept between calls.
+//! Formulas are in the modules that this one calls. One pass per statistic over the chosen
+//! requests; nothing is kept between calls.
 
 use std::collections::BTreeMap;
 

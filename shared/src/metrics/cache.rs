@@ -2,8 +2,8 @@
 //!
 //! All three are ratios of sums, never means of ratios. The ideal is an infinite cache that holds
 //! every block already sent: the longest common prefix counts. The set overlap also counts blocks
-//! found elsewhere, which no prefix cache can use; it is shown because other tools do. A server that
-//! does not report cached tokens has no hit rate; that is not a rate of zero.
+//! found elsewhere, which no prefix cache can use; it is shown because other tools do. A server
+//! that does not report cached tokens has no hit rate; that is not a rate of zero.
 
 use super::latency::count;
 use super::selection::Selection;

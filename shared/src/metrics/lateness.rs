@@ -1,16 +1,16 @@
 //! How late a request left, and what explains it.
 //!
-//! Lateness is sent − max(due, ready): what the sender itself added. It is never negative in a sound
-//! log. A *host stall* is a jump of the sending core's own clock (the host took the processor away);
-//! lateness inside one is the host's, not ours. A *burst* is more than one request due at one
-//! instant on one core: they leave back to back, so the k-th of them waits for k − 1 sendings.
+//! Lateness is sent − max(due, ready): what the sender itself added. It is never negative in a
+//! sound log. A *host stall* is a jump of the sending core's own clock (the host took the processor
+//! away); lateness inside one is the host's, not ours. A *burst* is more than one request due at
+//! one instant on one core: they leave back to back, so the k-th of them waits for k − 1 sendings.
 
 use super::latency::span;
 use crate::run::{Run, Stall};
 use crate::units::NANOS_PER_MICRO;
 
-/// A request that was due this shortly after a stall's end still counts as hit by it: the core first
-/// sends what had gathered. As long as the shortest stall that is logged.
+/// A request that was due this shortly after a stall's end still counts as hit by it: the core
+/// first sends what had gathered. As long as the shortest stall that is logged.
 pub const STALL_SHADOW_NS: i64 = 50 * NANOS_PER_MICRO;
 
 /// Sent − max(due, ready) of request `i`; `None` if it never left.

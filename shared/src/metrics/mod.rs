@@ -12,7 +12,7 @@
 //! | [`quantile`] | percentiles, mean, deviation |
 //! | [`selection`] | which requests a report is about |
 //! | [`verdict`] | whether the schedule held, and why not |
-//! | [`report`] | all of it for one run, as every output shows it |
+//! | [`mod@report`] | all of it for one run, as every output shows it |
 //!
 //! Rules everywhere: a number without data is `None`, never 0; failures and unfinished requests
 //! never enter the latency of successful ones; differences that overflow are `None`. Functions of

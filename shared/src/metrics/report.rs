@@ -2,7 +2,8 @@
 //!
 //! Its JSON is a stable interface; the schema is `shared/report.schema.json`. Every number has its
 //! unit in its name, a number without data is null and never 0, and a count of things that were
-//! looked for and not found is 0. [`super::report`] fills it in; the formulas are the other modules'.
+//! looked for and not found is 0. [`super::report()`] fills it in; the formulas are the other
+//! modules'.
 
 use std::collections::BTreeMap;
 

@@ -3,10 +3,11 @@
 //! The *sending window* goes from the first to the last instant at which a request could leave:
 //! max(due, ready), or due for one that never left. Offered are the requests of that window per
 //! second of it. Achieved are those of them that left, per second until the last one left; the
-//! lateness limit is not held against that length, so a request that is late within the limit, or by
-//! a host stall that is short against the window, does not lower the rate. Requests that a stop kept
-//! from leaving were not offered, nor were those for which the server gave no connection: neither is
-//! the sender's doing. Those that failed for want of a local resource were offered and did not leave.
+//! lateness limit is not held against that length, so a request that is late within the limit, or
+//! by a host stall that is short against the window, does not lower the rate. Requests that a stop
+//! kept from leaving were not offered, nor were those for which the server gave no connection:
+//! neither is the sender's doing. Those that failed for want of a local resource were offered and
+//! did not leave.
 
 use super::latency::{count, nanos};
 use super::lateness::{in_stall, lateness_ns};

@@ -1,7 +1,7 @@
 //! Goals, and how many requests meet them.
 //!
-//! A goal is met at its limit. A request counts into goodput if it succeeded and meets every goal; a
-//! goal on a number that the request lacks is missed. Shares are of all requests that ended by
+//! A goal is met at its limit. A request counts into goodput if it succeeded and meets every goal;
+//! a goal on a number that the request lacks is missed. Shares are of all requests that ended by
 //! themselves, failures included; requests that were cut off (by the plan, the user or the run's
 //! end) or never left are in neither part. *Effective* goodput counts the wait for the sending into
 //! TTFT: first token − max(due, ready).
@@ -131,7 +131,8 @@ impl Goals {
     /// Reads goals as AIPerf's `--goodput` writes them: `name:limit` pairs separated by spaces.
     ///
     /// # Errors
-    /// If a pair has no colon, an unknown name, a limit that is no positive number, or a name twice.
+    /// If a pair has no colon, an unknown name, a limit that is no positive number, or a name
+    /// twice.
     pub fn parse(text: &str) -> Result<Self, GoalError> {
         let mut goals = Self::default();
         for pair in text.split_whitespace() {

@@ -167,8 +167,8 @@ fn pour(seconds: &mut BTreeMap<i64, f64>, part: Option<(i64, u64)>, weight: f64)
     }
 }
 
-/// Requests in flight right after each request was sent, itself included, over the whole run; `None`
-/// for a request that never left. A request without an end stays in flight. Ends come before
+/// Requests in flight right after each request was sent, itself included, over the whole run;
+/// `None` for a request that never left. A request without an end stays in flight. Ends come before
 /// sendings at the same instant.
 #[must_use]
 pub fn in_flight_at_send(run: &Run) -> Vec<Option<u32>> {

@@ -2,7 +2,7 @@
 //!
 //! Compressed rows: request `i` owns the entries from `offsets[i]` to `offsets[i + 1]`, ordered by
 //! time and, within one instant, as its core recorded them. Thirty million events take 480 MB. The
-//! columns are filled by [`super::build`]; nothing here is derived.
+//! columns are filled when the run is built; nothing here is derived.
 
 use crate::log::ChunkKind;
 use crate::units::RunNanos;

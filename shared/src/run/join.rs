@@ -1,8 +1,8 @@
 //! Joins records to the requests they are about.
 //!
-//! Every rule for contradictory records is here: the first sending, first stamp and first end count,
-//! the last known usage wins, and what was passed over is counted for a warning. It does not know
-//! about blocks or files; [`super::build`] feeds it.
+//! Every rule for contradictory records is here: the first sending, first stamp and first end
+//! count, the last known usage wins, and what was passed over is counted for a warning. It does not
+//! know about blocks or files; [`super::build`] feeds it.
 
 use super::build::counted_words;
 use super::chunks::{Chunk, Chunks, TOKENS_MAX};

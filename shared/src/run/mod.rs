@@ -1,8 +1,8 @@
 //! One run, finished or not, as columns: the only thing metrics, exports and the viewer read.
 //!
-//! [`Run::read`] joins a log's records to its plan. It is made once and never changes. It holds what
-//! the log says and nothing derived; every number that needs a formula is in [`crate::metrics`].
-//! Whatever the log lacks is `None` here, and what is wrong with it is said in
+//! [`Run::read`] joins a log's records to its plan. It is made once and never changes. It holds
+//! what the log says and nothing derived; every number that needs a formula is in
+//! [`crate::metrics`]. Whatever the log lacks is `None` here, and what is wrong with it is said in
 //! [`Run::warnings`], in words.
 //!
 //! Requests are numbered as in the plan (send order). Times are nanoseconds from the schedule's

@@ -1,9 +1,9 @@
 //! Everything the log says about each planned request, one column per fact.
 //!
 //! Columns are plain vectors with a sentinel inside and `Option` outside, so reading a value is one
-//! load and a comparison and never allocates. Index `i` is the request's place in the plan; an index
-//! beyond [`Requests::len`] panics like a slice. Nothing here is derived: differences, rates and
-//! shares are [`crate::metrics`]'s.
+//! load and a comparison and never allocates. Index `i` is the request's place in the plan; an
+//! index beyond [`Requests::len`] panics like a slice. Nothing here is derived: differences, rates
+//! and shares are [`crate::metrics`]'s.
 
 use crate::log::{Class, DoneFlags, FinishReason, Outcome, UNKNOWN_TOKENS};
 use crate::units::{CoreIndex, RunNanos};

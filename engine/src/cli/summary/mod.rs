@@ -1,8 +1,8 @@
 //! A report as text that a person reads in ten seconds: the verdict first, then what it rests on.
 //!
-//! Pure: a [`Report`] in, lines out, at most a hundred columns of ASCII, no colour. Units are in the
-//! labels; what is not known is said in words, never shown as zero. Formulas come with `verbose`.
-//! Nothing is computed here beyond shares of counts.
+//! Pure: a [`Report`] in, lines out, at most a hundred columns of ASCII, no colour. Units are in
+//! the labels; what is not known is said in words, never shown as zero. Formulas come with
+//! `verbose`. Nothing is computed here beyond shares of counts.
 
 mod page;
 
