@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::test::Totals;
-use crate::{deps, docs, process, test, tidy};
+use crate::{demo_trace, deps, docs, process, test, tidy};
 
 /// What a step may tell beside having passed.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,6 +34,7 @@ const STEPS: &[(&str, Action)] = &[
     ("tidy", |root| tidy::run(root, &[]).map(|()| Passed::Plain)),
     ("deps", |root| deps::run(root, &[]).map(|()| Passed::Plain)),
     ("docs", |root| docs::run(root, &["--check".to_owned()]).map(|()| Passed::Plain)),
+    ("assets", |root| demo_trace::run(root, &["--check".to_owned()]).map(|()| Passed::Plain)),
     ("deny", deny),
 ];
 
