@@ -73,7 +73,7 @@ fn check(files: &[File]) -> Vec<Problem> {
     for (file, masked) in &rust {
         style::check(file, masked, &mut problems);
     }
-    tree::check_modules(&rust, &mut problems);
+    tree::check_modules(&rust, &tree::named_roots(files), &mut problems);
     match files.iter().find(|file| file.path == imports::TABLE_FILE) {
         Some(file) => imports::check(file, &rust, &mut problems),
         None => problems.push(Problem::new(imports::TABLE_FILE, 1, "holds the import table")),

@@ -9,7 +9,8 @@ use super::{File, Problem};
 
 /// Names that say nothing about what is inside and so become drawers.
 const BANNED_STEMS: &[&str] = &["utils", "util", "helpers", "helper", "common", "misc"];
-/// Files that are the root of a crate, wherever they are; Cargo finds them, no `mod` does.
+/// Names of files that are the root of a crate, wherever they are: Cargo finds them, no `mod` does.
+/// Other roots are named in their manifest.
 const CRATE_ROOTS: &[&str] = &["lib.rs", "main.rs", "build.rs"];
 
 /// Reports a folder or file whose name says nothing.
@@ -22,8 +23,27 @@ pub(super) fn check_name(path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Reports modules in `name.rs` + `name/` style and files that no `mod` declares.
-pub(super) fn check_modules(files: &[(&File, Masked)], problems: &mut Vec<Problem>) {
+/// The files that the manifests among `files` name as roots of a library, program, test or bench.
+pub(super) fn named_roots(files: &[File]) -> HashSet<String> {
+    let mut roots = HashSet::new();
+    for manifest in files {
+        let Some(folder) = manifest.path.strip_suffix("Cargo.toml") else { continue };
+        for line in manifest.text.lines() {
+            let path =
+                line.trim().strip_prefix("path = \"").and_then(|rest| rest.strip_suffix('"'));
+            roots.extend(path.map(|path| format!("{folder}{path}")));
+        }
+    }
+    roots
+}
+
+/// Reports modules in `name.rs` + `name/` style and files that no `mod` declares and that are not
+/// one of `roots`.
+pub(super) fn check_modules(
+    files: &[(&File, Masked)],
+    roots: &HashSet<String>,
+    problems: &mut Vec<Problem>,
+) {
     let paths: HashSet<&str> = files.iter().map(|(file, _)| file.path.as_str()).collect();
     for (file, _) in files {
         let path = file.path.as_str();
@@ -36,7 +56,8 @@ pub(super) fn check_modules(files: &[(&File, Masked)], problems: &mut Vec<Proble
             let words = format!("move to `{stem}/mod.rs`: its submodules are in that folder");
             problems.push(Problem::new(path, 1, words));
         }
-        if is_module(path) && !files.iter().any(|(parent, code)| declares(parent, code, path)) {
+        let declared = || files.iter().any(|(parent, code)| declares(parent, code, path));
+        if is_module(path) && !roots.contains(path) && !declared() {
             problems.push(Problem::new(path, 1, "no `mod` declares this file: it never compiles"));
         }
     }
@@ -80,9 +101,10 @@ mod tests {
             .iter()
             .map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() })
             .collect();
-        let masked: Vec<_> = files.iter().map(|file| (file, Masked::new(&file.text))).collect();
+        let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
+        let masked: Vec<_> = rust.map(|file| (file, Masked::new(&file.text))).collect();
         let mut problems = Vec::new();
-        check_modules(&masked, &mut problems);
+        check_modules(&masked, &named_roots(&files), &mut problems);
         problems.into_iter().map(|problem| format!("{}: {}", problem.path, problem.words)).collect()
     }
 
@@ -109,6 +131,8 @@ mod tests {
             ("engine/tests/cli.rs", ""),
             ("tests/main.rs", "mod sim;\n"),
             ("tests/sim/mod.rs", ""),
+            ("tests/Cargo.toml", "[[test]]\nname = \"no_alloc\"\npath = \"no_alloc.rs\"\n"),
+            ("tests/no_alloc.rs", ""),
         ];
         assert_eq!(words(&tree), [] as [String; 0]);
     }
