@@ -18,6 +18,9 @@ use crate::screenshot::Screenshot;
 use crate::tabs::{OpenTab, Tab, Tabs};
 use crate::theme::{self, Palette};
 
+/// Below this width of the window the facts of the run give their room to the panels.
+const NARROW: f32 = 760.0;
+
 /// What the window begins with.
 #[derive(Debug, Default)]
 pub struct Start {
@@ -117,12 +120,14 @@ impl ViewerApp {
         let top = Panel::top("top").exact_size(46.0).resizable(false).frame(bar(14, 0));
         let wish = top.show(ui, |ui| self.top.show(ui, &mut self.tabs, self.theme)).inner;
         self.grant_top(wish, ctx);
-        let rail = Panel::left("rail").exact_size(172.0).resizable(false).frame(bar(10, 10));
+        let (width, facts) =
+            if ui.available_width() < NARROW { (120.0, false) } else { (172.0, true) };
+        let rail = Panel::left("rail").exact_size(width).resizable(false).frame(bar(10, 10));
         let opened = match self.tabs.shown() {
             Some(Tab::Open(open)) => Some(std::sync::Arc::clone(open.derived.subject())),
             _ => None,
         };
-        rail.show(ui, |ui| bars::rail_ui(ui, &mut self.panel, opened.as_deref()));
+        rail.show(ui, |ui| bars::rail_ui(ui, &mut self.panel, opened.as_deref(), facts));
         let page = Frame::new().fill(palette.page);
         let wish = CentralPanel::default().frame(page).show(ui, |ui| self.page_ui(ui)).inner;
         self.grant(wish, ctx);

@@ -143,8 +143,8 @@ fn theme_ui(ui: &mut Ui, theme: ThemePreference) -> Option<ThemePreference> {
     (chosen != theme).then_some(chosen)
 }
 
-/// The list of panels; below it the facts of the run.
-pub fn rail_ui(ui: &mut Ui, panel: &mut usize, opened: Option<&OpenedRun>) {
+/// The list of panels; below it, where there is room, the facts of the run.
+pub fn rail_ui(ui: &mut Ui, panel: &mut usize, opened: Option<&OpenedRun>, facts: bool) {
     ui.spacing_mut().item_spacing.y = 2.0;
     for (place, entry) in PANELS.iter().enumerate() {
         let chosen = *panel == place;
@@ -168,7 +168,7 @@ pub fn rail_ui(ui: &mut Ui, panel: &mut usize, opened: Option<&OpenedRun>) {
             *panel = place;
         }
     }
-    if let Some(opened) = opened {
+    if let Some(opened) = opened.filter(|_| facts) {
         ui.add_space(4.0 * GRID);
         facts_ui(ui, opened);
     }
@@ -235,7 +235,8 @@ impl RangeLine {
             ui.spacing_mut().item_spacing.x = 2.0 * GRID;
             ui.label(RichText::new("Numbers for").color(palette.weak));
             let words = range_words(&open.choices, open.derived.subject());
-            ui.label(RichText::new(words).font(Type::Strong.font()));
+            let words = RichText::new(words).font(Type::Strong.font());
+            ui.add(egui::Label::new(words).truncate());
             if open.choices.range().is_some() {
                 if ui.button("Whole run").on_hover_text("Clear the range (Esc)").clicked() {
                     open.choices.clear_range();

@@ -80,14 +80,18 @@ impl Loading {
         u16::try_from(permille).map_or(1.0, f32::from) / 1_000.0
     }
 
-    /// Asks the thread to stop; the answer is then [`Kind::Cancelled`].
+    /// Asks the thread to stop, and no longer waits for it.
     pub fn cancel(&self) {
         self.shared.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// The run or the problem, once.
+    /// The run or the problem, once. After [`Self::cancel`] that is [`Kind::Cancelled`] at once,
+    /// whatever the thread is at.
     #[must_use]
     pub fn poll(&self) -> Option<Result<OpenedRun, Problem>> {
+        if self.shared.cancelled.load(Ordering::Relaxed) {
+            return Some(Err(Problem::new(&self.path, Kind::Cancelled)));
+        }
         match self.result.try_recv() {
             Ok(opened) => Some(opened),
             Err(TryRecvError::Empty) => None,

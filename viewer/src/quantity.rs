@@ -115,11 +115,15 @@ pub fn number(value: f64) -> String {
     }
     let rounded = round_to_three(value);
     let size = rounded.abs();
+    if size == 0.0 {
+        // Minus zero is zero.
+        return "0".to_owned();
+    }
     if size >= 100.0 {
         let grouped = count(whole(value.abs()));
         return if value < 0.0 { format!("−{grouped}") } else { grouped };
     }
-    let decimals = if size >= 10.0 || size == 0.0 {
+    let decimals = if size >= 10.0 {
         1
     } else if size >= 1.0 {
         2
@@ -318,6 +322,7 @@ mod tests {
     fn numbers_have_three_digits_and_groups() {
         for (value, text) in [
             (0.0, "0"),
+            (-0.0, "0"),
             (0.041_234, "0.0412"),
             (0.5, "0.5"),
             (1.0, "1"),

@@ -63,8 +63,10 @@ pub fn loading_ui(ui: &mut Ui, loading: &Loading) -> Wish {
         });
         ui.add(egui::Label::new(RichText::new(name).color(palette.weak)).truncate());
         ui.add_space(3.0 * GRID);
-        let bar = ProgressBar::new(progress).desired_width(TEXT_WIDTH).desired_height(8.0);
-        let response = ui.add(bar);
+        ui.visuals_mut().extreme_bg_color = palette.edge;
+        let width = ui.available_width();
+        let bar = ProgressBar::new(progress).desired_width(width).desired_height(8.0);
+        let response = ui.add(bar.fill(palette.accent));
         response.widget_info(|| {
             let mut info =
                 egui::WidgetInfo::labeled(egui::Role::ProgressIndicator, true, "Opening the run");

@@ -1,6 +1,6 @@
 //! Latency: how long requests took, when, and how that is spread; with the throughput beside it.
 
-use eframe::egui::{RichText, Ui};
+use eframe::egui::{Align, Layout, RichText, Ui, vec2};
 use onbeat_shared::metrics::{Report, quantile::Statistic, report::Latency};
 
 use super::{Panel, Scene};
@@ -27,6 +27,8 @@ const PLOTS: &[&str] = &[LATENCY, FLOW];
 const SIDE_WIDTH: f32 = 316.0;
 /// Below this width the table goes under the plots.
 const TWO_COLUMNS: f32 = 820.0;
+/// Room that the switches need side by side.
+const SWITCHES_WIDTH: f32 = 620.0;
 /// Height of the line of switches.
 const SWITCHES: f32 = 26.0 + GRID;
 /// What the two plot cards need besides their plots.
@@ -83,8 +85,15 @@ fn latency_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
 }
 
 fn choices_ui(ui: &mut Ui, choices: &mut Choices) {
-    ui.horizontal(|ui| {
-        ui.spacing_mut().item_spacing.x = 5.0 * GRID;
+    // Side by side where there is room, else one below the other.
+    let layout = if ui.available_width() >= SWITCHES_WIDTH {
+        Layout::left_to_right(Align::Center)
+    } else {
+        Layout::top_down(Align::Min)
+    };
+    let size = vec2(ui.available_width(), 26.0);
+    ui.allocate_ui_with_layout(size, layout, |ui| {
+        ui.spacing_mut().item_spacing = vec2(5.0 * GRID, GRID);
         switch::show(
             ui,
             "Latency",

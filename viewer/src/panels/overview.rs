@@ -127,7 +127,7 @@ fn verdict_ui(ui: &mut Ui, report: &Report, ranged: bool) {
             mark_ui(ui, held, colour, fill);
             ui.vertical(|ui| {
                 ui.spacing_mut().item_spacing.y = 3.0;
-                ui.horizontal(|ui| {
+                ui.horizontal_wrapped(|ui| {
                     ui.spacing_mut().item_spacing.x = 3.0 * GRID;
                     ui.label(RichText::new(&headline).font(Type::Heading.font()).color(colour));
                     ui.label(RichText::new(schedule_words(report)).color(palette.text));

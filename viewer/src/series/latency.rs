@@ -2,8 +2,8 @@
 //!
 //! Few requests are drawn one by one, many as a density picture in which every occupied cell shows,
 //! so that no extreme is lost. Percentiles are those of all successful requests sent within a
-//! window that slides over the view. Failures have no latency: they are drawn as crosses at the bottom and
-//! counted in the table.
+//! window that slides over the view. Failures have no latency: they are drawn as crosses below the
+//! data and counted in the table.
 
 use std::sync::Arc;
 

@@ -5,6 +5,7 @@
 
 pub mod axis;
 pub mod card;
+pub mod legend;
 pub mod switch;
 pub mod table;
 pub mod time_plot;

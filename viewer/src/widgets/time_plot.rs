@@ -16,8 +16,7 @@ use egui_plot::{
 };
 use onbeat_shared::units::RunNanos;
 
-use super::{axis, table};
-use crate::quantity;
+use super::{axis, legend, table};
 use crate::series::picture::{Density, HeightAxis, Line, Marks, Picture, instant_at, seconds};
 use crate::state::{Choices, Stroke as BrushStroke};
 use crate::theme::{self, AXIS_WIDTH, GRID, LINE_WIDTH, POINT_RADIUS, Palette, Type};
@@ -92,7 +91,7 @@ impl TimePlot<'_> {
                     && !choices.is_table(self.id)
                 {
                     ui.add_space(GRID);
-                    legend_ui(ui, picture, choices);
+                    legend::show(ui, picture, choices);
                 }
             });
         });
@@ -336,43 +335,6 @@ fn overlay_ui(ui: &Ui, transform: &PlotTransform, choices: &Choices, palette: &P
         painter.vline(b, frame.y_range(), Stroke::new(1.0, palette.accent));
     } else if let Some(cursor) = choices.cursor {
         painter.vline(place(cursor), frame.y_range(), Stroke::new(1.0, palette.cursor));
-    }
-}
-
-/// Names of the lines, with their values at the cursor.
-fn legend_ui(ui: &mut Ui, picture: &Picture, choices: &Choices) {
-    let palette = Palette::of(ui);
-    ui.spacing_mut().item_spacing.x = GRID;
-    // Right to left, so the last line comes first.
-    for line in picture.lines.iter().rev() {
-        let text = match choices.cursor {
-            None => line.name.to_owned(),
-            Some(time) => {
-                let value = line.readout.at(time);
-                let value = value.map(|value| picture.axis.words(value));
-                format!("{} {}", line.name, value.as_deref().unwrap_or(quantity::NO_DATA))
-            }
-        };
-        ui.label(RichText::new(text).font(Type::Small.font()).color(palette.weak));
-        let (rect, _) = ui.allocate_exact_size(vec2(14.0, 12.0), Sense::hover());
-        let stroke = Stroke::new(2.0, palette.data[line.colour]);
-        if line.dashed {
-            let y = rect.center().y;
-            let half = rect.center().x;
-            ui.painter().hline(rect.left()..=half - 2.0, y, stroke);
-            ui.painter().hline(half + 2.0..=rect.right(), y, stroke);
-        } else {
-            ui.painter().hline(rect.x_range(), rect.center().y, stroke);
-        }
-        ui.add_space(2.0 * GRID);
-    }
-    if let Some(time) = choices.cursor {
-        let at = quantity::instant(time.0 as f64, choices.view().span() as f64);
-        ui.label(RichText::new(format!("at {at}")).font(Type::Small.font()).color(palette.weak));
-        ui.add_space(2.0 * GRID);
-    } else if !picture.note.is_empty() {
-        ui.label(RichText::new(&picture.note).font(Type::Small.font()).color(palette.weak));
-        ui.add_space(2.0 * GRID);
     }
 }
 
