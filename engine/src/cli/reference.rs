@@ -33,7 +33,8 @@ pub fn reference(subject: Subject, command: &Command) -> String {
     }
 }
 
-/// The Markdown reference of flags: one section for each subcommand, one list for each group of flags.
+/// The Markdown reference of flags: one section for each subcommand, one list for each group of
+/// flags.
 #[must_use]
 pub fn markdown(command: &Command) -> String {
     let mut command = command.clone();
@@ -77,7 +78,9 @@ pub fn man(command: &Command) -> Vec<u8> {
         let mut section = Vec::new();
         let man = Man::new(subcommand.clone());
         man.render_description_section(&mut section).expect(never);
-        man.render_synopsis_section(&mut section).expect(never);
+        // clap_mangen's own synopsis spells out all flags, which is the options section again.
+        let usage = usage(subcommand).replace('-', "\\-");
+        section.extend(format!(".SH SYNOPSIS\n{usage}\n").into_bytes());
         man.render_options_section(&mut section).expect(never);
         let section = String::from_utf8_lossy(&section).replace(".SH ", ".SS ");
         page.extend(format!(".SH \"{}\"\n{section}", path.to_uppercase()).into_bytes());
@@ -124,11 +127,16 @@ fn columns_section<R>(page: &mut String, table: &str, columns: &[Column<'_, R>])
     }
 }
 
+/// How a command is typed, in short: `onbeat replay [OPTIONS] [TRACE]`.
+fn usage(command: &Command) -> String {
+    let usage = command.clone().render_usage().to_string();
+    usage.trim_start_matches("Usage:").trim().to_owned()
+}
+
 /// One subcommand: its text, its usage, its groups of flags.
 fn markdown_section(page: &mut String, path: &str, command: &Command) {
     let about = command.get_long_about().or(command.get_about());
-    let usage = command.clone().render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage:").trim();
+    let usage = usage(command);
     let _ = writeln!(page, "\n## `{path}`\n");
     if let Some(about) = about {
         let _ = writeln!(page, "{about}\n");
