@@ -1,4 +1,5 @@
-//! What a recorded workload and a finished run *are*: plain data, one file format, one set of numbers.
+//! What a recorded workload and a finished run *are*: plain data, one file format, one set of
+//! numbers.
 //!
 //! Data flows one way: trace → plan → render → replay → **log → run → metrics → report / export /
 //! viewer**. This crate holds the bold half and the words (`units`, `trace`) both halves share. It

@@ -1,8 +1,8 @@
 //! Numbers with meaning: indices and times that must not be mixed up.
 //!
-//! Times are `i64` nanoseconds everywhere: ±292 years, exact, and a negative value is legal (a trace
-//! may run backwards, a schedule may start before its zero). Two clocks exist, so two types do:
-//! [`TraceNanos`] is the trace's own clock, [`RunNanos`] counts from the schedule's zero. This
+//! Times are `i64` nanoseconds everywhere: ±292 years, exact, and a negative value is legal (a
+//! trace may run backwards, a schedule may start before its zero). Two clocks exist, so two types
+//! do: [`TraceNanos`] is the trace's own clock, [`RunNanos`] counts from the schedule's zero. This
 //! module does not read any clock and does not format for people.
 
 use serde::{Deserialize, Serialize};

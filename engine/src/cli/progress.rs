@@ -1,7 +1,7 @@
 //! What a run shows while it goes: one line on stderr, and the user's wish to stop.
 //!
-//! On a terminal the line is redrawn ten times a second; with `--ui simple` a plain line comes every
-//! few seconds, without control codes, for files and dumb terminals. It only reads counters.
+//! On a terminal the line is redrawn ten times a second; with `--ui simple` a plain line comes
+//! every few seconds, without control codes, for files and dumb terminals. It only reads counters.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! `onbeat replay`: arguments as typed → one run → its summary and exit code.
 //!
 //! Exit codes: 0 the run finished and its schedule held, 1 the run or its input failed, 2 wrong
-//! usage, 3 it finished but a gate failed, 130 interrupted. Whatever happens after the first request
-//! has left, the log stays and the summary of what there is gets printed.
+//! usage, 3 it finished but a gate failed, 130 interrupted. Whatever happens after the first
+//! request has left, the log stays and the summary of what there is gets printed.
 
 use std::io::Write;
 use std::path::Path;
@@ -70,8 +70,8 @@ impl Args {
         })
     }
 
-    /// What the log keeps of the options: everything but the secrets, which print as `[secret]`, and
-    /// the folders of this machine, which say nothing about the run.
+    /// What the log keeps of the options: everything but the secrets, which print as `[secret]`,
+    /// and the folders of this machine, which say nothing about the run.
     fn resolved(&self, trace: &Path) -> serde_json::Value {
         let mut trace_flags = json!(self.trace);
         let name = trace.file_name().map(|name| name.to_string_lossy().into_owned());
