@@ -37,11 +37,10 @@ fn an_error_status_is_an_outcome_and_the_session_goes_on() {
 fn a_reset_in_mid_stream_keeps_the_tokens_that_came() {
     for driver in drivers() {
         let server = Scripted::start(|_, mut stream| {
-            while request(&mut stream).is_some() {
+            if request(&mut stream).is_some() {
                 let whole = good_stream();
                 let cut = whole.windows(5).position(|five| five == b" two\"").expect("in there");
                 answer(&mut stream, &whole[..cut]);
-                return;
             }
         });
         let mut scenario = Scenario::new(&mooncake(4, 2, 10, 2));

@@ -80,7 +80,7 @@ pub fn run(cli: Cli) -> Result<u8, EngineError> {
         Command::Mock(args) => mock::run(&args, &mut out),
         Command::Demo(args) => demo::run(&args, &mut out),
         Command::Completions { shell } => {
-            write_out(&mut out, &reference::completions(shell, &mut Cli::command()))
+            write_out(&mut out, &reference::completions(shell, &Cli::command()))
         }
         Command::Man => write_out(&mut out, &reference::man(&Cli::command())),
         Command::Reference { subject } => {

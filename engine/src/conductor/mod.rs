@@ -118,7 +118,9 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     })?;
     let conducted = perform(&mut cores, &shared, &own, planned, watch);
     finished.store(true, Ordering::Release);
-    let writer = scribe.join().map_err(|_| EngineError::Run("the log writer panicked".into()))?;
+    let Ok(writer) = scribe.join() else {
+        return Err(EngineError::Run("the log writer panicked".into()));
+    };
     let (interrupted, counters, closing, totals) = conducted?;
     let done = counters.ended + counters.never_sent;
     let lost = counters.lost_records;
@@ -242,8 +244,9 @@ impl Cores {
     fn join(&mut self) -> Result<Vec<CoreTotals>, EngineError> {
         let mut totals = Vec::new();
         for thread in self.threads.drain(..) {
-            let result =
-                thread.join().map_err(|_| EngineError::Run("a pacing core panicked".into()))?;
+            let Ok(result) = thread.join() else {
+                return Err(EngineError::Run("a pacing core panicked".into()));
+            };
             totals.push(result.map_err(|source| EngineError::Io {
                 action: "run a pacing core",
                 path: None,

@@ -92,9 +92,9 @@ impl Counters {
         add(&self.opened, 1);
     }
 
-    /// A record found no room.
-    pub fn count_lost(&self) {
-        add(&self.lost_records, 1);
+    /// So many records found no room until now.
+    pub fn set_lost(&self, records: u64) {
+        self.lost_records.store(records, Ordering::Relaxed);
     }
 
     /// When this core sends next, as far as it knows.

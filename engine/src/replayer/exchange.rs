@@ -290,6 +290,8 @@ impl Scribe<'_> {
                 self.sink.push(&Record::Chunk { request, time, kind, tokens, bytes });
             }
             Answer::Usage(usage) => self.exchange.usage = Some(usage),
+            // What the reader says of an answer that we ended ourselves is not the cause.
+            Answer::ErrorText(_) if self.exchange.doomed.is_some() => {}
             Answer::ErrorText(text) => {
                 let mut kept = [0; ERROR_TEXT_BYTES];
                 let kept = &mut kept[..text.len().min(ERROR_TEXT_BYTES)];

@@ -217,8 +217,12 @@ async fn life(
     }
     pace::pace(&core, &alarm, &shared).await?;
     wind_down(&core, &alarm).await?;
-    let core = Rc::try_unwrap(core).map_err(|_| io::Error::other("a task outlived its core"))?;
-    core.into_inner().sink.finish();
+    let Ok(core) = Rc::try_unwrap(core) else {
+        return Err(io::Error::other("a task outlived its core"));
+    };
+    let core = core.into_inner();
+    core.counters.set_lost(core.sink.lost_records());
+    core.sink.finish();
     Ok(CoreTotals {
         records: 0,
         cpu_ns: thread_cpu_ns().cast_unsigned(),

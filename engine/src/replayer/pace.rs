@@ -110,6 +110,7 @@ impl Pacer {
         let now = RunNanos(now_ns - core.zero_ns);
         core.check_limits(now);
         core.report_next_due();
+        core.counters.set_lost(core.sink.lost_records());
         if now_ns >= self.next_flush_ns {
             self.next_flush_ns = now_ns + FLUSH_NS;
             core.sink.flush();

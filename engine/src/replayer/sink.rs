@@ -90,7 +90,7 @@ impl Sink {
 
     /// How many records found no room so far.
     #[must_use]
-    pub fn lost(&self) -> u64 {
+    pub fn lost_records(&self) -> u64 {
         self.lost_in_all
     }
 
@@ -134,12 +134,12 @@ mod tests {
         let exchange = Arc::new(Exchange::new(CoreIndex(0), 1));
         let mut sink = Sink::new(Arc::clone(&exchange));
         let mut pushed = 0;
-        while sink.lost() < 3 {
+        while sink.lost_records() < 3 {
             sink.push(&record(pushed));
             pushed += 1;
         }
         let mut block = exchange.full.pop().expect("the only block is full");
-        assert_eq!(block.len() as u32, pushed - 3);
+        assert_eq!(block.len(), pushed as usize - 3);
         block.clear();
         exchange.empty.push(block).expect("room for the only block");
         sink.push(&record(pushed));

@@ -7,7 +7,7 @@
 //! of a picture's million may be: one glyph rasterised otherwise passes, a moved line does not.
 //! To accept a change: `UPDATE_SNAPSHOTS=1 cargo test -p onbeat-viewer`, and look at the pictures.
 
-use std::sync::LazyLock;
+use std::{io::Write as _, sync::LazyLock};
 
 use eframe::egui::{Key, Modifiers, ThemePreference};
 use egui_kittest::{
@@ -37,7 +37,9 @@ static SOFTWARE_VULKAN: LazyLock<bool> = LazyLock::new(|| {
     });
     let found = adapter.is_ok_and(|kind| kind == "Cpu");
     if !found {
-        println!("skipped: no software Vulkan here (Debian: mesa-vulkan-drivers)");
+        // The test harness captures `println!`, and a skipped test should be seen.
+        let line = "skipped: no software Vulkan here (Debian: mesa-vulkan-drivers)";
+        writeln!(std::io::stderr(), "{line}").expect("stderr is open");
     }
     found
 });

@@ -114,7 +114,8 @@ fn cores(text: &str) -> Result<CoresFlag, String> {
         return Ok(CoresFlag::Auto);
     }
     let number = |part: &str| {
-        part.parse::<u16>().map_err(|_| format!("{part:?} is not a CPU number; write 2 or 0,2-3"))
+        part.parse::<u16>()
+            .map_err(|error| format!("{part:?} is no CPU number ({error}); write 2 or 0,2-3"))
     };
     if !text.contains([',', '-']) {
         let count = number(text)?;
