@@ -1,7 +1,7 @@
 //! How many connections a core should open before zero.
 //!
 //! An open-loop run needs as many as requests overlap, which depends on a server nobody has
-//! measured yet. The guess: every answer takes [`ANSWER_NS`] plus [`TOKEN_NS`] a token. A guess too
+//! measured yet. The guess: every answer takes `ANSWER_NS` plus `TOKEN_NS` a token. A guess too
 //! low costs a connect in the middle of the run (logged and shown), one too high costs idle
 //! sockets. Pure.
 
