@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use eframe::egui::{
     self, CentralPanel, Context, Frame, Margin, Panel, ScrollArea, Stroke, ThemePreference, Ui,
+    ViewportCommand,
 };
 
 use crate::arguments::{Arguments, ThemeChoice};
@@ -68,6 +69,7 @@ pub struct ViewerApp {
     range_line: RangeLine,
     sheet: bool,
     screenshot: Option<Screenshot>,
+    title: String,
 }
 
 impl ViewerApp {
@@ -91,6 +93,7 @@ impl ViewerApp {
             range_line: RangeLine::default(),
             sheet: false,
             screenshot: start.screenshot,
+            title: String::new(),
         }
     }
 
@@ -105,6 +108,7 @@ impl ViewerApp {
             }
         }
         self.frame_ui(ui, &ctx);
+        self.name_window(&ctx);
         if self.sheet && screens::keys_ui(&ctx) {
             self.sheet = false;
         }
@@ -142,6 +146,16 @@ impl ViewerApp {
                 open_ui(ui, open, &mut self.range_line, self.panel);
                 Wish::None
             }
+        }
+    }
+
+    /// The window bears the name of the shown run.
+    fn name_window(&mut self, ctx: &Context) {
+        let run = self.tabs.shown().map(Tab::name);
+        let title = run.map_or_else(|| "Onbeat".to_owned(), |run| format!("{run} – Onbeat"));
+        if title != self.title {
+            self.title.clone_from(&title);
+            ctx.send_viewport_cmd(ViewportCommand::Title(title));
         }
     }
 
@@ -239,6 +253,11 @@ fn open_ui(ui: &mut Ui, open: &mut OpenTab, range_line: &mut RangeLine, panel: u
     let margin = Margin { left: 12, right: 12, top: 0, bottom: 12 };
     open.choices.pointed = false;
     CentralPanel::default().frame(Frame::new().inner_margin(margin)).show(ui, |ui| {
+        let id = ui.unique_id();
+        ui.ctx().accesskit_node_builder(id, |node| {
+            node.set_role(egui::accesskit::Role::Main);
+            node.set_label(PANELS[panel].name);
+        });
         let height = ui.available_height();
         ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
             ui.set_max_height(height);

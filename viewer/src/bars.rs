@@ -11,7 +11,6 @@ use crate::arguments;
 use crate::opened::OpenedRun;
 use crate::panels::PANELS;
 use crate::quantity;
-use crate::remarks;
 use crate::state::Choices;
 use crate::tabs::{OpenTab, Tabs, between_seconds};
 use crate::theme::{self, GRID, Palette, Type};
@@ -320,7 +319,7 @@ fn view_words(choices: &Choices) -> String {
 
 /// What stands above every panel of a log that is not whole.
 pub fn incomplete_ui(ui: &mut Ui, opened: &OpenedRun) {
-    let Some(incomplete) = remarks::incomplete(&opened.run) else {
+    let Some(incomplete) = &opened.incomplete else {
         return;
     };
     let palette = Palette::of(ui);
@@ -332,7 +331,7 @@ pub fn incomplete_ui(ui: &mut Ui, opened: &OpenedRun) {
             ui.label(&incomplete.words);
         });
     });
-    let label = incomplete.headline;
+    let label = &incomplete.headline;
     shown
         .response
         .widget_info(|| egui::WidgetInfo::labeled(egui::Role::Group, true, label.clone()));

@@ -31,8 +31,9 @@ fn main() -> ExitCode {
     );
     if let Err(error) = ran {
         say(&format!(
-            "no window could be opened: {error}\nThe viewer needs a display with OpenGL 2.1 or \
-             later; without one, use `onbeat report RUN.beat`."
+            "no window could be opened: {}\nThe viewer needs a display with OpenGL 2.1 or \
+             later; without one, use `onbeat report RUN.beat`.",
+            reason(&error.to_string())
         ));
         return ExitCode::FAILURE;
     }
@@ -56,6 +57,14 @@ fn viewport(size: Size) -> ViewportBuilder {
         .with_inner_size(vec2(f32::from(size.width), f32::from(size.height)))
         .with_min_inner_size(vec2(480.0, 360.0))
         .with_drag_and_drop(true)
+}
+
+/// The window library's words without the place in its source that it puts before them.
+fn reason(words: &str) -> &str {
+    match words.split_once("os error at ").and_then(|(_, rest)| rest.split_once(": ")) {
+        Some((_place, reason)) => reason.trim_end_matches('.'),
+        None => words,
+    }
 }
 
 fn say(words: &str) {

@@ -14,6 +14,7 @@ use onbeat_shared::{
     units::RunNanos,
 };
 
+use crate::remarks::{self, Incomplete};
 use crate::state::TimeRange;
 
 /// An open run.
@@ -27,6 +28,8 @@ pub struct OpenedRun {
     pub run: Run,
     /// The numbers of the whole run.
     pub report: Report,
+    /// Whether and how the log falls short of a whole run.
+    pub incomplete: Option<Incomplete>,
     /// Requests that left, by when they left.
     by_sent: Vec<u32>,
     whole: TimeRange,
@@ -43,7 +46,9 @@ impl OpenedRun {
         by_sent.sort_by_key(|&i| run.requests.sent(i as usize));
         let whole = extent(&run);
         let report = metrics::report(&run, &ReportOptions::default());
-        Self { path, file_bytes, run, report, by_sent, whole, flight: OnceLock::new() }
+        let incomplete = remarks::incomplete(&run);
+        let flight = OnceLock::new();
+        Self { path, file_bytes, run, report, incomplete, by_sent, whole, flight }
     }
 
     /// The file's name, to be shown.

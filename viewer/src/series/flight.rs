@@ -108,7 +108,7 @@ fn spread(changes: &[(RunNanos, f64)], range: TimeRange) -> [Option<f64>; 3] {
         .windows(2)
         .map(|pair| {
             let from = pair[0].0.max(range.start);
-            (pair[1].0.0 - from.0).max(0) as f64 * pair[0].1
+            pair[1].0.0.saturating_sub(from.0).max(0) as f64 * pair[0].1
         })
         .sum();
     [Some(fewest), Some(area / range.span().max(1) as f64), Some(most)]

@@ -5,7 +5,10 @@
 //! window that slides over the view. Failures have no latency: they are drawn as crosses below the
 //! data and counted in the table.
 
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
 
 use egui_plot::PlotPoint;
 use onbeat_shared::{
@@ -202,8 +205,8 @@ impl Rolling {
                 continue;
             }
             let around = TimeRange {
-                start: RunNanos(middle - window / 2),
-                end: RunNanos(middle + window / 2),
+                start: RunNanos(middle.saturating_sub(window / 2)),
+                end: RunNanos(middle.saturating_add(window / 2)),
             };
             inside.clear();
             inside.extend(in_view(samples, around).iter().map(|sample| sample.nanos));
@@ -307,7 +310,9 @@ fn density(samples: &[Sample], wide: TimeRange, axis: HeightAxis, ys: (f64, f64)
         let row = cell((ys.1 - y) / (ys.1 - ys.0), rows);
         counts[row * columns + column] += 1;
     }
-    Density { columns, rows, xs, ys, counts }
+    let mut hasher = DefaultHasher::new();
+    (xs.0.to_bits(), xs.1.to_bits(), ys.0.to_bits(), ys.1.to_bits(), &counts).hash(&mut hasher);
+    Density { columns, rows, xs, ys, counts, fingerprint: hasher.finish() }
 }
 
 /// The cell at a share of the whole, the ends' for what lies beyond them.

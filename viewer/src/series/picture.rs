@@ -173,6 +173,9 @@ pub struct Density {
     pub ys: (f64, f64),
     /// Counts, row by row from the top.
     pub counts: Vec<u32>,
+    /// A number that differs between different grids, so that a texture made of one is not taken
+    /// for another's.
+    pub fingerprint: u64,
 }
 
 /// How to find a line's value at an instant.
@@ -338,7 +341,7 @@ impl Steps {
         let last = view.end.0.saturating_sub(1).div_euclid(width);
         // The view lies in the run, and a step is at least a thousandth of the view or so.
         let count = usize::try_from(last - first + 1).unwrap_or_default().min(100_000);
-        Self { start: RunNanos(first * width), width, count }
+        Self { start: RunNanos(first.saturating_mul(width)), width, count }
     }
 
     /// The step that holds an instant.

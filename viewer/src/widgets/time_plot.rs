@@ -47,6 +47,8 @@ pub const HEADING: f32 = HEADING_LINE + GRID;
 const HEADING_LINE: f32 = 26.0;
 /// How close the pointer must come to a request's mark (points).
 const HOVER_RADIUS: f32 = 8.0;
+/// Up to so many requests have larger marks.
+const FEW_POINTS: usize = 1_000;
 /// Wheel points that double the zoom.
 const WHEEL_DOUBLING: f32 = 240.0;
 
@@ -273,9 +275,11 @@ fn draw<'a>(
     }
     if let Marks::Points { points, .. } = &picture.marks {
         let colour = theme::faded(palette.data[theme::data_colour::GREY], 0.6);
+        // A few marks may be large; many would hide each other.
+        let radius = if points.len() <= FEW_POINTS { 1.5 * POINT_RADIUS } else { POINT_RADIUS };
         plot.points(
             Points::new("requests", PlotPoints::Borrowed(points))
-                .radius(POINT_RADIUS)
+                .radius(radius)
                 .color(colour)
                 .allow_hover(false),
         );
@@ -440,9 +444,9 @@ fn density_texture(ui: &Ui, id: &str, picture: &Picture) -> Option<TextureHandle
         return None;
     };
     let dark = ui.visuals().dark_mode;
-    let key = (std::ptr::from_ref(density) as usize, density.counts.len(), dark);
+    let key = (density.fingerprint, dark);
     let slot = ui.scope_id().with((id, "density"));
-    let kept: Option<((usize, usize, bool), TextureHandle)> = ui.data(|data| data.get_temp(slot));
+    let kept: Option<((u64, bool), TextureHandle)> = ui.data(|data| data.get_temp(slot));
     if let Some((kept_key, texture)) = kept
         && kept_key == key
     {

@@ -3,8 +3,8 @@
 //!
 //! One binary, because linking the renderer is what takes time. Runs come from the sample generator
 //! of `onbeat_shared`. Nothing needs a display or a GPU: pictures are drawn by a software Vulkan,
-//! and the real binary opens its window in an X server without a screen; where these are missing the
-//! tests say so and pass.
+//! and the real binary opens its window in an X server without a screen; where these are missing,
+//! the tests say so and pass.
 
 mod open;
 mod panels;

@@ -180,7 +180,7 @@ fn a_log_torn_anywhere_shows_what_can_be_read_or_says_why_not() {
         match load::open(&path, &|_share| true) {
             Ok(run) => {
                 opened += 1;
-                assert!(onbeat_viewer::remarks::incomplete(&run.run).is_some(), "{step}");
+                assert!(run.incomplete.is_some(), "{step}");
             }
             Err(problem) => assert!(
                 matches!(problem.kind, Kind::Empty | Kind::Short { .. } | Kind::Unreadable(_)),

@@ -111,6 +111,34 @@ fn a_run_of_nothing_can_be_looked_at() {
 }
 
 #[test]
+fn times_at_the_ends_of_what_a_log_can_hold_are_drawn() {
+    let mut sample = Sample::new();
+    for (due, sent, end) in [
+        (i64::MIN + 1, i64::MIN + 2, i64::MAX),
+        (0, -5, i64::MAX - 1),
+        (i64::MAX, i64::MIN + 9, i64::MIN + 8),
+        (7, i64::MAX, 0),
+    ] {
+        let request = sample.plan(due);
+        sample.dispatch(request, due, sent);
+        sample.chunks(request, &[sent, end, 0]);
+        sample.done(request, end, Class::Ok);
+    }
+    let mut play = stage::with(vec![stage::opened(&sample, "hostile.beat")]);
+    for key in [Key::Num1, Key::Num2, Key::T, Key::Num1, Key::Plus, Key::ArrowRight, Key::F] {
+        play.key_press(key);
+        play.run();
+    }
+    for range in ["0..1", "-9e9..9e9", "..", "1e-9..2e-9"] {
+        type_range(&mut play, range);
+    }
+    for key in [Key::Plus, Key::Num2, Key::Minus, Key::OpenBracket, Key::Home] {
+        play.key_press(key);
+        play.run();
+    }
+}
+
+#[test]
 fn panels_are_reached_by_click_and_by_number() {
     let mut play = stage::with(vec![stage::usual()]);
     play.get_by_label("Latency panel").click();
