@@ -4,9 +4,9 @@
 //! [`TABLE_HEADING`] is the law: every `crate::module` path (and `super::` path that reaches the
 //! crate's root) in code that ships must be allowed there. Tests may use anything; `error` and
 //! `limits` are open to all. The table itself is checked too: every module has a row, every row a
-//! module.
+//! module, and every permission a use, so that it stays a true map.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::masked::Masked;
 use super::{File, Problem};
@@ -32,14 +32,15 @@ pub(super) fn check(architecture: &File, files: &[(&File, Masked)], problems: &m
         problems.push(Problem::new(TABLE_FILE, 1, words));
         return;
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
+    let mut used_by = HashSet::new();
     for (file, masked) in files {
         let Some(inside) = file.path.strip_prefix(SOURCE) else { continue };
         let module = module_of(inside);
         if module == "lib" || module == "main" {
             continue;
         }
-        seen.push(module);
+        seen.insert(module);
         let Some((_, allowed)) = table.get(module) else {
             let words = format!("module `{module}` has no row in {TABLE_FILE}'s import table");
             problems.push(Problem::new(&file.path, 1, words));
@@ -48,16 +49,24 @@ pub(super) fn check(architecture: &File, files: &[(&File, Masked)], problems: &m
         let Some(allowed) = allowed else { continue };
         for (line, used) in uses(inside, masked) {
             let open = used == module || OPEN_TO_ALL.contains(&used.as_str());
+            used_by.insert((module, used.clone()));
             if !open && table.contains_key(&used) && !allowed.contains(&used) {
                 let words = format!("`{module}` may not use `{used}` ({TABLE_FILE}, import table)");
                 problems.push(Problem::new(&file.path, line, words));
             }
         }
     }
-    for (module, (line, _)) in &table {
-        if !seen.contains(&module.as_str()) && module != "lib" && module != "main" {
+    for (module, (line, allowed)) in &table {
+        if !seen.contains(module.as_str()) {
             let words = format!("the import table names `{module}`, which does not exist");
             problems.push(Problem::new(TABLE_FILE, *line, words));
+            continue;
+        }
+        for name in allowed.iter().flatten() {
+            if !used_by.contains(&(module.as_str(), name.clone())) {
+                let words = format!("`{module}` does not use `{name}`: take it off the table");
+                problems.push(Problem::new(TABLE_FILE, *line, words));
+            }
         }
     }
 }
@@ -162,6 +171,9 @@ mod tests {
         |---|---|---|\n| `clock`, `wire` | - | |\n| `net` | `wire`, `clock` | |\n\
         | `cli` | all | |\n\n## Next\n| `not` | `this` |\n";
 
+    /// What `net` must use for the table to be true.
+    const ALL: &str = "use crate::{wire, clock};";
+
     fn words(files: &[(&str, &str)]) -> Vec<String> {
         let architecture = File { path: TABLE_FILE.to_owned(), text: TABLE.to_owned() };
         let files: Vec<File> = files
@@ -203,10 +215,10 @@ mod tests {
         ];
         for (net, line) in table {
             let expected = format!("engine/src/net/mod.rs:{line}: `net` may not use `cli`");
-            let found = words(&tree(net, ""));
+            let found = words(&tree(&format!("{net}\n{ALL}"), ""));
             assert!(found.len() == 1 && found[0].starts_with(&expected), "{net}: {found:?}");
         }
-        let found = words(&tree("", "use super::super::net::A;"));
+        let found = words(&tree(ALL, "use super::super::net::A;"));
         assert!(found[0].contains("`wire` may not use `net`"), "{found:?}");
     }
 
@@ -215,6 +227,13 @@ mod tests {
         let found = words(&[("engine/src/stray.rs", "")]);
         assert!(found[0].contains("`stray` has no row"), "{found:?}");
         assert_eq!(found.len(), 5, "and four rows have no module: {found:?}");
+    }
+
+    #[test]
+    fn a_permission_that_nobody_uses_is_found() {
+        let found = words(&tree("use crate::wire;", ""));
+        let expected = "ARCHITECTURE.md:8: `net` does not use `clock`: take it off the table";
+        assert_eq!(found, [expected]);
     }
 
     #[test]

@@ -27,6 +27,16 @@ const PRINTERS: &[&str] = &[
     "viewer/tests/",
 ];
 
+/// Where `unsafe` may be: what cannot be done otherwise, each with its `// SAFETY:`.
+const UNSAFE: &[&str] = &[
+    "engine/src/net/lent.rs",
+    "engine/src/net/socket.rs",
+    "engine/src/trace/mmap.rs",
+    "engine/tests/wire_alloc.rs",
+    "tests/alloc.rs",
+    "viewer/src/mapped.rs",
+];
+
 pub(super) fn check(file: &File, masked: &Masked, problems: &mut Vec<Problem>) {
     let mut report = |line: usize, words: String| {
         problems.push(Problem::new(&file.path, line, words));
@@ -54,6 +64,11 @@ pub(super) fn check(file: &File, masked: &Masked, problems: &mut Vec<Problem>) {
     for word in ["dbg!", "todo!", "unimplemented!"] {
         for position in masked.positions(word) {
             report(masked.line_of(position), format!("`{word}` does not land"));
+        }
+    }
+    if !UNSAFE.contains(&file.path.as_str()) {
+        for position in masked.positions("unsafe") {
+            report(masked.line_of(position), "`unsafe` outside the files named for it".to_owned());
         }
     }
     if !PRINTERS.iter().any(|place| file.path.starts_with(place)) {
@@ -185,6 +200,13 @@ mod tests {
     fn only_the_command_line_prints() {
         assert!(words("engine/src/plan/mod.rs", "fn a() { println!() }\n").contains("println"));
         assert_eq!(words("engine/src/cli/mod.rs", "fn a() { println!() }\n"), "");
+    }
+
+    #[test]
+    fn unsafe_is_kept_where_it_is_known() {
+        let text = "fn a() { unsafe { b() } } // unsafe_code\n#[expect(unsafe_code)]\n";
+        assert!(words("engine/src/plan/mod.rs", text).contains("2: `unsafe` outside"));
+        assert_eq!(words("engine/src/trace/mmap.rs", text), "");
     }
 
     #[test]
