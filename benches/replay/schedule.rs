@@ -1,0 +1,94 @@
+//! The schedules a replay bench runs: due times in nanoseconds from zero, made from a seed.
+//!
+//! Constant, Poisson, and bursts as Mooncake's conversation trace has them (every burst is due at one
+//! instant). The same schedule goes to the floor program and to Onbeat, so it is written to a file
+//! both read: one decimal number of nanoseconds a line for the floor, a Mooncake trace for Onbeat.
+
+use std::fmt::Write as _;
+
+/// How requests are spread in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Equal gaps.
+    Constant,
+    /// Exponential gaps.
+    Poisson,
+    /// Bursts of 1 to 28 requests due at one instant.
+    Burst,
+}
+
+impl Shape {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Constant => "constant",
+            Self::Poisson => "poisson",
+            Self::Burst => "burst",
+        }
+    }
+}
+
+/// `count` due times at a mean of `rate` a second.
+pub(crate) fn due_times(shape: Shape, rate: f64, count: usize, seed: u64) -> Vec<i64> {
+    let mut random = Random(seed);
+    let gap_ns = 1e9 / rate;
+    let mut due = Vec::with_capacity(count);
+    let mut now = 0.0;
+    while due.len() < count {
+        match shape {
+            Shape::Constant => {
+                due.push(nanos(now));
+                now += gap_ns;
+            }
+            Shape::Poisson => {
+                due.push(nanos(now));
+                // 1 - u is never zero.
+                now += -gap_ns * (1.0 - random.unit()).ln();
+            }
+            Shape::Burst => {
+                let size = 1 + (random.next() % 28) as usize;
+                for _ in 0..size.min(count - due.len()) {
+                    due.push(nanos(now));
+                }
+                now += gap_ns * size as f64;
+            }
+        }
+    }
+    due
+}
+
+/// The schedule as a Mooncake trace: decimal milliseconds, `input_tokens` words a prompt.
+pub(crate) fn mooncake(due: &[i64], input_tokens: usize, output_tokens: usize) -> String {
+    let mut text = String::with_capacity(due.len() * 80);
+    for due_ns in due {
+        let _ = writeln!(
+            text,
+            "{{\"timestamp\":{}.{:06},\"input_length\":{input_tokens},\"output_length\":{output_tokens},\
+             \"hash_ids\":[]}}",
+            due_ns / 1_000_000,
+            due_ns % 1_000_000
+        );
+    }
+    text
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a bench lasts minutes, far below 2^63 ns")]
+fn nanos(value: f64) -> i64 {
+    value.round() as i64
+}
+
+/// SplitMix64: the same numbers on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
