@@ -160,6 +160,7 @@ fn perform(
     anchor(&mut sink, true);
     let mut next_anchor_ns = ANCHOR_NS;
     while !cores.all_finished() {
+        #[expect(clippy::disallowed_methods, reason = "nothing is timed on this thread")]
         std::thread::sleep(TICK);
         let elapsed_ns = monotonic_ns() - zero_ns;
         if elapsed_ns >= next_anchor_ns {

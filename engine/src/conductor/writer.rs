@@ -93,6 +93,7 @@ impl<W: Write> Writer<W> {
                 return;
             }
             if idle {
+                #[expect(clippy::disallowed_methods, reason = "nothing is timed on this thread")]
                 std::thread::sleep(POLL);
             }
         }
