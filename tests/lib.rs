@@ -8,16 +8,20 @@ pub mod alloc;
 pub mod scripted;
 
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use onbeat::cli::progress::Quiet;
+use onbeat::conductor::Watch;
 use onbeat::error::EngineError;
 use onbeat::mock::{self, MockConfig, MockCounts, Served};
 use onbeat::net::target::Target;
 use onbeat::plan::PlanOptions;
 use onbeat::policy::deadline::Limits;
 use onbeat::render::RenderOptions;
-use onbeat::replayer::Pacing;
+use onbeat::replayer::counters::Snapshot;
 use onbeat::replayer::driver::DriverKind;
+use onbeat::replayer::{Pacing, Stop};
 use onbeat::run::{CoreChoice, Ran, RunConfig};
 use onbeat::trace::TraceOptions;
 use onbeat_shared::run::Run;
@@ -103,6 +107,21 @@ impl Scenario {
         Run::read(&bytes).expect("the log reads back")
     }
 
+    /// Replays against a server at `address` that is not the mock, under the eyes of `watch`;
+    /// returns what came of it and the log, if there is one.
+    pub fn run_watched(
+        mut self,
+        address: std::net::SocketAddr,
+        watch: &mut dyn Watch,
+    ) -> (Result<Ran, EngineError>, Option<Run>) {
+        self.config.target =
+            Target::parse(&format!("http://{address}")).expect("a loopback address");
+        let log = self.config.output.clone();
+        let ran = onbeat::run::run(self.config.clone(), watch);
+        let run = std::fs::read(log).ok().map(|bytes| Run::read(&bytes).expect("it reads back"));
+        (ran, run)
+    }
+
     /// Replays against nothing and returns what the user would read.
     ///
     /// # Panics
@@ -119,6 +138,61 @@ impl Scenario {
     #[must_use]
     pub fn log_path(&self) -> PathBuf {
         self.config.output.clone()
+    }
+}
+
+/// A user who wants the run to end in a way, as soon as so many requests have been sent.
+#[derive(Debug)]
+pub struct Stopper {
+    /// How many.
+    pub sent: u64,
+    /// How the run is to end.
+    pub how: Stop,
+    /// Sent so far; `None` before the first look, which comes at the start.
+    seen: Option<u64>,
+}
+
+impl Stopper {
+    /// Ends a run `how` once `sent` requests have been sent.
+    #[must_use]
+    pub const fn after(sent: u64, how: Stop) -> Self {
+        Self { sent, how, seen: None }
+    }
+}
+
+impl Watch for Stopper {
+    fn say(&mut self, _words: &str) {}
+
+    fn look(&mut self, elapsed_ns: i64, _planned: u64, counters: &Snapshot) {
+        if elapsed_ns > 0 {
+            self.seen = Some(counters.sent);
+        }
+    }
+
+    fn stop(&mut self) -> Stop {
+        if self.seen.is_some_and(|seen| seen >= self.sent) { self.how } else { Stop::No }
+    }
+}
+
+/// Runs `body` on a thread of its own and hands back what it returns: a run that would never end
+/// fails its test instead.
+///
+/// # Panics
+/// When it has not ended after a minute, or panicked.
+pub fn ends<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let thread = std::thread::Builder::new()
+        .name("ends".to_owned())
+        .spawn(move || sender.send(body()))
+        .expect("a thread");
+    match receiver.recv_timeout(PATIENCE) {
+        Ok(value) => value,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("still running after {PATIENCE:?}"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(_) => unreachable!("it sends before it ends"),
+        },
     }
 }
 

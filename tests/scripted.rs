@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// A server whose every connection follows a script.
 pub struct Scripted {
@@ -56,6 +57,39 @@ impl Drop for Scripted {
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
         }
+    }
+}
+
+/// A listener whose queue of connections is full but for some: it accepts nothing, so that a
+/// connection beyond them is neither opened nor refused.
+pub struct Deaf {
+    /// Where it listens.
+    pub address: SocketAddr,
+    _listener: TcpListener,
+    _queued: Vec<TcpStream>,
+}
+
+impl Deaf {
+    /// A deaf server with room for `places` more connections, which will never be read from.
+    ///
+    /// # Panics
+    /// When loopback cannot be listened on, or its queue has no end.
+    #[must_use]
+    pub fn with_room_for(places: usize) -> Self {
+        const QUEUE_MAX: usize = 10_000;
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
+        let address = listener.local_addr().expect("it is bound");
+        let patience = Duration::from_millis(200);
+        let mut queued = Vec::new();
+        while let Ok(stream) = TcpStream::connect_timeout(&address, patience) {
+            queued.push(stream);
+            assert!(queued.len() < QUEUE_MAX, "the queue of a listener is bounded");
+        }
+        for _ in 0..places {
+            let (taken, _) = listener.accept().expect("the queue is full");
+            queued.push(taken);
+        }
+        Self { address, _listener: listener, _queued: queued }
     }
 }
 
@@ -108,3 +142,9 @@ pub fn good_stream() -> Vec<u8> {
     )
     .into_bytes()
 }
+
+/// A complete streamed answer after which the server closes.
+pub const LAST_ANSWER: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n\
+      data: {\"choices\":[{\"index\":0,\"text\":\" a\",\"finish_reason\":\"stop\"}]}\n\n\
+      data: [DONE]\n\n";
