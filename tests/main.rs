@@ -4,3 +4,4 @@ mod determinism;
 mod faults;
 mod open_loop;
 mod sim;
+mod starting;

@@ -150,9 +150,10 @@ impl Core {
         RunNanos(monotonic_ns() - self.zero_ns)
     }
 
-    /// Sends what is due; returns whether more is due already.
+    /// Sends what is due; returns whether more is due already. Readers call it too, also before
+    /// zero, when nothing is.
     pub(super) fn fire_due(&mut self) -> bool {
-        if self.stopping {
+        if !self.started || self.stopping {
             return false;
         }
         for _ in 0..FIRE_MAX {

@@ -1,0 +1,46 @@
+//! What goes wrong before zero: it is said at once, nothing is sent, and nothing hangs.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use onbeat::cli::progress::Quiet;
+use onbeat::clock::monotonic_ns;
+use onbeat::net::target::Target;
+use onbeat::replayer::Stop;
+use onbeat_shared::log::Class;
+use tests::scripted::{Deaf, Scripted, answer, good_stream, request};
+use tests::{Scenario, Stopper, drivers, ends, mooncake};
+
+#[test]
+fn nothing_leaves_before_zero_when_the_server_closes_connections_of_the_warm_up() {
+    for driver in drivers() {
+        let arrivals = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&arrivals);
+        // The probe, three that stay, and many that are closed as soon as they are open.
+        let server = Scripted::start(move |number, mut stream| {
+            if number > 3 && number < 40 {
+                return;
+            }
+            while request(&mut stream).is_some() {
+                seen.lock().expect("nobody panics with it").push(monotonic_ns());
+                answer(&mut stream, &good_stream());
+            }
+        });
+        let mut scenario = Scenario::new(&mooncake(6, 1, 10, 2));
+        scenario.config.driver = Some(driver);
+        scenario.config.warm_connections = Some(39);
+        let run = ends(move || scenario.run_against(server.address));
+        let zero = run.anchors.iter().find(|anchor| anchor.time.0 == 0).expect("the zero anchor");
+        let zero_ns = zero.monotonic_ns.expect("both clocks were read").cast_signed();
+        let arrivals = arrivals.lock().expect("nobody panics with it");
+        assert_eq!(arrivals.len(), 6);
+        for (i, &arrived_ns) in arrivals.iter().enumerate() {
+            assert!(arrived_ns >= zero_ns, "request {i} came {} ns early", zero_ns - arrived_ns);
+        }
+        for i in 0..6 {
+            assert_eq!(run.requests.class(i), Some(Class::Ok));
+            assert!(run.requests.sent(i) >= run.plan[i].due);
+        }
+        assert!(run.warnings.is_empty(), "{:?}", run.warnings);
+    }
+}
