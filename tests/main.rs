@@ -1,7 +1,9 @@
 //! The one integration binary: linked once, run once.
 
+mod closing;
 mod determinism;
 mod faults;
 mod open_loop;
 mod sim;
 mod starting;
+mod stopping;

@@ -14,6 +14,7 @@ use onbeat_shared::log::record::{DoneFlags, Record};
 use onbeat_shared::units::{RequestIndex, RunNanos};
 
 use super::counters::Counters;
+use super::exchange::unanswered;
 use super::sink::Sink;
 use super::slot::{Exchange, Slot, State};
 use super::{Assignment, connection};
@@ -333,15 +334,21 @@ impl Core {
         let now = self.now();
         self.worked = true;
         self.opening -= 1;
-        self.log_connect(index, since, now, Class::Ok, 0);
         let slot = &mut self.slots[index as usize];
+        let exchange = slot.exchange.take();
         if slot.state == State::Closing {
             // Given up while it opened: its tasks will see the hang-up.
             slot.hang_up();
+            let class = given_up(exchange.as_ref());
+            self.log_connect(index, since, now, class, 0);
+            if let Some(exchange) = exchange {
+                self.finish_exchange(&exchange, now, &unanswered(class));
+            }
             return;
         }
         slot.state = State::Open;
-        match slot.exchange.take() {
+        self.log_connect(index, since, now, Class::Ok, 0);
+        match exchange {
             Some(exchange) => self.begin(index, exchange),
             None => self.idle.push(index),
         }
@@ -351,16 +358,17 @@ impl Core {
     pub(super) fn not_opened(&mut self, index: u32, since: RunNanos, error: std::io::Error) {
         let now = self.now();
         self.opening -= 1;
-        let exchange = self.slots[index as usize].exchange.take();
-        let doomed = exchange.as_ref().and_then(|exchange| exchange.doomed);
-        let class = doomed.unwrap_or_else(|| crate::net::socket::connect_class(&error));
+        let slot = &mut self.slots[index as usize];
+        let exchange = slot.exchange.take();
+        let class = match slot.state {
+            State::Closing => given_up(exchange.as_ref()),
+            _ => crate::net::socket::connect_class(&error),
+        };
         let errno = error.raw_os_error().and_then(|errno| u32::try_from(errno).ok()).unwrap_or(0);
         self.log_connect(index, since, now, class, errno);
         self.free_slot(index);
         match exchange {
-            Some(exchange) => {
-                self.finish_exchange(&exchange, now, &super::exchange::unanswered(class))
-            }
+            Some(exchange) => self.finish_exchange(&exchange, now, &unanswered(class)),
             None => self.open_failures.push(error),
         }
     }
@@ -404,4 +412,10 @@ impl Core {
     pub(super) fn report_next_due(&self) {
         self.counters.set_next_due(self.next_due().map(|at| at.0));
     }
+}
+
+/// Why we gave up a connection while it opened. One that nobody needs yet is given up for taking
+/// too long only.
+fn given_up(exchange: Option<&Exchange>) -> Class {
+    exchange.and_then(|exchange| exchange.doomed).unwrap_or(Class::ConnectTimeout)
 }

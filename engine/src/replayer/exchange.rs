@@ -207,9 +207,11 @@ impl Core {
     /// Ends the exchange of slot `index` from our side.
     pub(super) fn doom(&mut self, index: u32, class: Class) {
         let slot = &mut self.slots[index as usize];
-        // An answer that has said all it will say keeps its own outcome.
+        // An answer that has said all it will say keeps its own outcome. Before a connection is
+        // open, its reader still holds the answer of the connection before it.
+        let settled = slot.state == State::Open && slot.reader.settled();
         if let Some(exchange) = &mut slot.exchange
-            && !slot.reader.settled()
+            && !settled
         {
             exchange.doomed = Some(class);
         }

@@ -1,0 +1,129 @@
+//! A user stops the run: in every state a connection can be in, the run ends, and every planned
+//! request has its end in the log.
+
+use std::sync::Mutex;
+
+use onbeat::replayer::Stop;
+use onbeat::replayer::driver::DriverKind;
+use onbeat_shared::log::{Class, DoneFlags};
+use onbeat_shared::run::Run;
+use tests::scripted::{Deaf, LAST_ANSWER, Scripted, answer, good_stream, request};
+use tests::{Scenario, Stopper, drivers, ends, mooncake};
+
+fn classes(run: &Run) -> Vec<&'static str> {
+    (0..run.plan.len()).map(|i| run.requests.class(i).map_or("open", Class::name)).collect()
+}
+
+/// Stops a run of `scenario` once `sent` requests have left, and reads its log.
+fn stopped(
+    mut scenario: Scenario,
+    driver: DriverKind,
+    address: std::net::SocketAddr,
+    mut watch: Stopper,
+) -> Run {
+    scenario.config.driver = Some(driver);
+    scenario.config.drain_ns = 100_000_000;
+    let (ran, run) = ends(move || scenario.run_watched(address, &mut watch));
+    assert!(ran.expect("it took place").conducted.interrupted);
+    let run = run.expect("a run that began leaves a log");
+    assert!(run.is_whole(), "{:?}", run.warnings);
+    assert!(run.warnings.is_empty(), "{:?}", run.warnings);
+    run
+}
+
+#[test]
+fn a_run_can_be_stopped_while_requests_wait_for_their_answers() {
+    for driver in drivers() {
+        for how in [Stop::Drain, Stop::Now] {
+            let server = Scripted::start(|_, mut stream| while request(&mut stream).is_some() {});
+            let scenario = Scenario::new(&mooncake(500, 10, 10, 2));
+            let run = stopped(scenario, driver, server.address, Stopper::after(3, how));
+            let classes = classes(&run);
+            assert!(classes.starts_with(&["interrupted"; 3]), "{classes:?}");
+            assert_eq!(classes.last(), Some(&"not_reached"));
+            let other = |class: &&str| !["interrupted", "not_reached"].contains(class);
+            assert!(!classes.iter().any(other), "{classes:?}");
+        }
+    }
+}
+
+#[test]
+fn a_run_can_be_stopped_while_bodies_are_stuck_half_way() {
+    for driver in drivers() {
+        for how in [Stop::Drain, Stop::Now] {
+            // Reads nothing, so that the kernel's buffers fill up.
+            let unread = Mutex::new(Vec::new());
+            let server = Scripted::start(move |_, stream| {
+                unread.lock().expect("nobody panics with it").push(stream);
+            });
+            let scenario = Scenario::new(&mooncake(3, 1, 2_000_000, 2));
+            let run = stopped(scenario, driver, server.address, Stopper::after(3, how));
+            assert_eq!(classes(&run), ["interrupted"; 3]);
+            assert_eq!(run.requests.sent_end(0), None, "it never left whole");
+        }
+    }
+}
+
+#[test]
+fn a_run_can_be_stopped_while_answers_come_in() {
+    for driver in drivers() {
+        for how in [Stop::Drain, Stop::Now] {
+            let server = Scripted::start(|_, mut stream| {
+                if request(&mut stream).is_some() {
+                    let whole = good_stream();
+                    answer(&mut stream, &whole[..whole.len() / 2]);
+                    let _ = request(&mut stream);
+                }
+            });
+            let scenario = Scenario::new(&mooncake(300, 10, 10, 2));
+            let run = stopped(scenario, driver, server.address, Stopper::after(3, how));
+            assert!(classes(&run).starts_with(&["interrupted"; 3]), "{:?}", classes(&run));
+            assert!(run.chunks.count(0) > 0, "the tokens that came are kept");
+        }
+    }
+}
+
+#[test]
+fn a_run_can_be_stopped_while_connections_neither_open_nor_fail() {
+    for driver in drivers() {
+        for how in [Stop::Drain, Stop::Now] {
+            // Room for the probe and the warm-up; further connections hang.
+            let server = Deaf::with_room_for(2);
+            let mut scenario = Scenario::new(&mooncake(5, 10, 10, 2));
+            scenario.config.warm_connections = Some(1);
+            let run = stopped(scenario, driver, server.address, Stopper::after(1, how));
+            assert_eq!(classes(&run)[..2], ["interrupted"; 2]);
+            assert_eq!(run.requests.sent(1), None, "it never had a connection");
+        }
+    }
+}
+
+#[test]
+fn a_run_can_be_stopped_while_hundreds_of_connections_open() {
+    for driver in drivers() {
+        // No connection is used twice, so that every burst opens its own.
+        let server = Scripted::start(|_, mut stream| {
+            if request(&mut stream).is_some() {
+                answer(&mut stream, LAST_ANSWER);
+            }
+        });
+        // A burst every few milliseconds: whenever the stop comes, some are opening.
+        let trace: String = (0..6_000)
+            .map(|row| {
+                let at = row / 50 * 10;
+                format!(
+                    "{{\"timestamp\":{at},\"input_length\":5,\"output_length\":2,\
+                     \"hash_ids\":[{row}]}}\n"
+                )
+            })
+            .collect();
+        let mut scenario = Scenario::new(&trace);
+        scenario.config.warm_connections = Some(1);
+        let run = stopped(scenario, driver, server.address, Stopper::after(1, Stop::Now));
+        let fair = ["ok", "interrupted", "not_reached"];
+        let classes = classes(&run);
+        let unfair: Vec<_> =
+            classes.iter().enumerate().filter(|(_, class)| !fair.contains(class)).collect();
+        assert!(unfair.is_empty(), "{unfair:?}");
+    }
+}
