@@ -1,7 +1,7 @@
 //! The whole process against the floor: how late requests arrive, and how many a core can send.
 //!
-//! Three programs, each a process of its own: the server (pinned to one CPU) stamps the first byte of
-//! each request; the floor and Onbeat (pinned to another) send the same schedule in turn, floor,
+//! Three programs, each a process of its own: the server (pinned to one CPU) stamps the first byte
+//! of each request; the floor and Onbeat (pinned to another) send the same schedule in turn, floor,
 //! Onbeat, floor, Onbeat, …, so that the machine's moods hit both. Printed are ratios of pairs and
 //! their medians, one JSON line a case. There are no thresholds: judging is the reader's.
 //!

@@ -1,8 +1,9 @@
 //! The schedules a replay bench runs: due times in nanoseconds from zero, made from a seed.
 //!
-//! Constant, Poisson, and bursts as Mooncake's conversation trace has them (every burst is due at one
-//! instant). The same schedule goes to the floor program and to Onbeat, so it is written to a file
-//! both read: one decimal number of nanoseconds a line for the floor, a Mooncake trace for Onbeat.
+//! Constant, Poisson, and bursts as Mooncake's conversation trace has them (every burst is due at
+//! one instant). The same schedule goes to the floor program and to Onbeat, so it is written to a
+//! file both read: one decimal number of nanoseconds a line for the floor, a Mooncake trace for
+//! Onbeat.
 
 use std::fmt::Write as _;
 
