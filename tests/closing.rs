@@ -14,6 +14,44 @@ fn classes(run: &Run) -> Vec<&'static str> {
 }
 
 #[test]
+fn requests_due_while_idle_connections_close_are_all_answered() {
+    for driver in drivers() {
+        // Each connection lives for one answer and some silence; hundreds close as others are due.
+        let server = Scripted::start(|number, mut stream| {
+            let patience = std::time::Duration::from_millis(20 + (number as u64 * 7) % 90);
+            let _ = stream.set_read_timeout(Some(patience));
+            while request(&mut stream).is_some() {
+                answer(&mut stream, &good_stream());
+            }
+        });
+        let mut scenario = Scenario::new(&mooncake(400, 1, 10, 2));
+        scenario.config.driver = Some(driver);
+        scenario.config.warm_connections = Some(60);
+        let run = ends(move || scenario.run_against(server.address));
+        assert_eq!(classes(&run), ["ok"; 400]);
+        assert!(run.warnings.is_empty(), "{:?}", run.warnings);
+    }
+}
+
+#[test]
+fn words_on_an_idle_connection_are_nobodys_answer() {
+    // What a proxy says before it closes a connection on which nothing was asked.
+    let server = Scripted::start(|number, mut stream| {
+        if (1..4).contains(&number) {
+            answer(&mut stream, b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
+            return;
+        }
+        while request(&mut stream).is_some() {
+            answer(&mut stream, &good_stream());
+        }
+    });
+    let mut scenario = Scenario::new(&mooncake(5, 10, 10, 2));
+    scenario.config.warm_connections = Some(3);
+    let run = ends(move || scenario.run_against(server.address));
+    assert_eq!(classes(&run), ["ok"; 5]);
+}
+
+#[test]
 fn connections_given_up_while_they_open_end_their_requests_by_name() {
     for driver in drivers() {
         // Nothing opens within a nanosecond, but some open before that is noticed.

@@ -5,13 +5,14 @@
 //! is ever cancelled. Whoever wants a connection to end hangs it up, and the read completes.
 
 use std::future::poll_fn;
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 
 use monoio::io::{AsyncReadRent, AsyncWriteRent, OwnedReadHalf, OwnedWriteHalf, Splitable};
 use monoio::net::TcpStream;
-use onbeat_shared::units::RequestIndex;
+use onbeat_shared::units::{RequestIndex, RunNanos};
 
 use super::core::CoreHandle;
 use super::slot::State;
@@ -55,14 +56,8 @@ async fn read(core: &CoreHandle, index: u32, mut half: OwnedReadHalf<TcpStream>)
     loop {
         let (result, returned) = half.read(buffer).await;
         buffer = returned;
-        let mut core = core.borrow_mut();
-        let time = core.now();
-        // A due request does not wait for the parsing of an answer.
-        core.fire_due();
-        match result {
-            Ok(0) => break core.close_slot(index, time, false),
-            Ok(length) => core.received(index, time, &buffer[..length]),
-            Err(_) => break core.close_slot(index, time, true),
+        if !core.borrow_mut().arrived(index, result.map(|length| &buffer[..length])) {
+            return;
         }
     }
 }
@@ -100,8 +95,30 @@ async fn next_write(core: &CoreHandle, index: u32) -> Option<(RequestIndex, Lent
 }
 
 impl super::core::Core {
+    /// A read of slot `index` has completed; returns whether there will be another.
+    pub(super) fn arrived(&mut self, index: u32, read: io::Result<&[u8]>) -> bool {
+        let time = self.now();
+        match read {
+            Ok(bytes) if !bytes.is_empty() => {
+                // A due request does not wait for the parsing of an answer, but must not be put on
+                // a connection that talks out of turn.
+                if self.slots[index as usize].exchange.is_some() {
+                    self.fire_due();
+                }
+                self.received(index, time, bytes);
+                true
+            }
+            ended => {
+                // Nor on one that is gone.
+                self.close_slot(index, time, ended.is_err());
+                self.fire_due();
+                false
+            }
+        }
+    }
+
     /// The connection of slot `index` is gone: ends what it carried and lets its tasks finish.
-    fn close_slot(&mut self, index: u32, time: onbeat_shared::units::RunNanos, reset: bool) {
+    fn close_slot(&mut self, index: u32, time: RunNanos, reset: bool) {
         self.closed(index, time, reset);
         let slot = &mut self.slots[index as usize];
         slot.state = State::Closing;

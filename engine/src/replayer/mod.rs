@@ -18,6 +18,8 @@ mod core;
 mod exchange;
 mod pace;
 mod slot;
+#[cfg(test)]
+mod transitions;
 
 use std::io;
 use std::net::SocketAddr;

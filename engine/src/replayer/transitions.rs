@@ -1,0 +1,111 @@
+//! Transitions of a core that no server can bring about on time: called one by one, inside a
+//! runtime, against a listener that does what the test wants.
+
+use std::future::Future;
+use std::io;
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use onbeat_shared::units::CoreIndex;
+
+use super::core::{Core, CoreHandle};
+use super::counters::Counters;
+use super::driver::DriverKind;
+use super::sink::{Exchange as Blocks, Sink};
+use super::{Assignment, Pacing};
+use crate::clock::monotonic_ns;
+use crate::pacer::Alarm;
+use crate::plan::{self, PlanOptions};
+use crate::policy::deadline::Limits;
+use crate::render::{self, RenderOptions};
+use crate::trace::{self, TraceOptions};
+
+/// A core with its warm-up done and its zero reached, and what is around it.
+struct Bench {
+    core: CoreHandle,
+    alarm: Rc<Alarm>,
+    blocks: Arc<Blocks>,
+    listener: TcpListener,
+}
+
+impl Bench {
+    /// A core over `requests` requests that are all due at zero, with `warm` open connections and
+    /// `blocks` blocks for its records.
+    async fn new(driver: DriverKind, requests: usize, warm: usize, blocks: usize) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("trace.jsonl");
+        let row = "{\"timestamp\":0,\"input_length\":2,\"output_length\":1,\"hash_ids\":[1]}\n";
+        std::fs::write(&path, row.repeat(requests)).expect("the folder is writable");
+        let trace = trace::load(&path, &TraceOptions::default()).expect("a trace");
+        let plan = plan::build(&trace, &PlanOptions::default()).expect("a plan");
+        let bodies = render::render(&plan, &trace, &RenderOptions::default()).expect("small");
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
+        let assignment = Assignment {
+            core: CoreIndex(0),
+            cpu: None,
+            driver,
+            address: listener.local_addr().expect("it is bound"),
+            streaming: true,
+            pacing: Pacing::Sleep,
+            limits: Limits::default(),
+            warm_connections: warm,
+            max_connections: None,
+            drain_ns: 0,
+            secrets: Arc::from([]),
+        };
+        let alarm = Rc::new(Alarm::new().expect("a timer"));
+        let blocks = Arc::new(Blocks::new(CoreIndex(0), blocks));
+        let core = Core::new(
+            assignment,
+            Arc::new(plan),
+            Arc::new(bodies),
+            Arc::new(Counters::new()),
+            Sink::new(Arc::clone(&blocks)),
+            Rc::clone(&alarm),
+        );
+        let bench = Self { core, alarm, blocks, listener };
+        bench.core.borrow_mut().zero_ns = monotonic_ns();
+        bench.core.borrow_mut().warm_up(warm);
+        bench.until(|core| !core.is_opening()).await;
+        bench.core.borrow_mut().start(monotonic_ns());
+        bench
+    }
+
+    /// Lets the core's tasks run until `state` holds.
+    async fn until(&self, state: impl Fn(&Core) -> bool) {
+        while !state(&self.core.borrow()) {
+            self.alarm.until(monotonic_ns() + 100_000).await.expect("a poll");
+        }
+    }
+}
+
+fn on_both_drivers<F: Future<Output = ()>>(test: impl Fn(DriverKind) -> F) {
+    let (best, _) = DriverKind::probe();
+    for driver in [best, DriverKind::Epoll] {
+        driver.block_on(test(driver)).expect("the probe built one");
+    }
+}
+
+#[test]
+fn a_due_request_is_not_put_on_the_connection_whose_end_is_being_read() {
+    on_both_drivers(|driver| async move {
+        for read in [|| Ok(&[][..]), || Err(io::Error::from(io::ErrorKind::ConnectionReset))] {
+            let bench = Bench::new(driver, 1, 1, 4).await;
+            let mut core = bench.core.borrow_mut();
+            assert!(!core.arrived(0, read()));
+            assert!(core.slots[0].exchange.is_none());
+            assert!(core.has_in_flight(), "it left on another connection, at once");
+        }
+    });
+}
+
+#[test]
+fn a_due_request_is_not_put_on_a_connection_that_talks_out_of_turn() {
+    on_both_drivers(|driver| async move {
+        let bench = Bench::new(driver, 1, 1, 4).await;
+        let mut core = bench.core.borrow_mut();
+        assert!(core.arrived(0, Ok(b"HTTP/1.1 408 Request Timeout\r\n\r\n")));
+        assert!(core.slots[0].exchange.is_none());
+    });
+}
