@@ -127,3 +127,33 @@ fn a_run_can_be_stopped_while_hundreds_of_connections_open() {
         assert!(unfair.is_empty(), "{unfair:?}");
     }
 }
+
+#[test]
+fn a_stale_connection_costs_no_request_while_a_run_drains() {
+    for driver in drivers() {
+        // The second request of a connection waits until the run has been stopped, and finds it
+        // closed.
+        let server = Scripted::start(|_, mut stream| {
+            if request(&mut stream).is_some() {
+                answer(&mut stream, &good_stream());
+                if request(&mut stream).is_some() {
+                    let patience = std::time::Duration::from_millis(400);
+                    let _ = stream.set_read_timeout(Some(patience));
+                    let _ = request(&mut stream);
+                }
+            }
+        });
+        let mut scenario = Scenario::new(&mooncake(300, 30, 10, 2));
+        scenario.config.warm_connections = Some(1);
+        scenario.config.driver = Some(driver);
+        scenario.config.drain_ns = 20_000_000_000;
+        let mut watch = Stopper::after(2, Stop::Drain);
+        let (ran, run) = ends(move || scenario.run_watched(server.address, &mut watch));
+        assert!(ran.expect("it took place").conducted.interrupted);
+        let run = run.expect("a run that began leaves a log");
+        let classes = classes(&run);
+        let lost: Vec<_> = classes.iter().filter(|&&class| class != "not_reached").collect();
+        assert!(lost.len() >= 2 && lost.iter().all(|&&class| class == "ok"), "{lost:?}");
+        assert!(run.requests.flags(1).has(DoneFlags::RESENT));
+    }
+}

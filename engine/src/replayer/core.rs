@@ -180,9 +180,12 @@ impl Core {
     }
 
     /// Puts `exchange` on a connection: an idle one, or one opened for it.
-    pub(super) fn dispatch(&mut self, exchange: Exchange) {
+    fn dispatch(&mut self, exchange: Exchange) {
         match self.idle.pop() {
-            Some(index) => self.begin(index, exchange),
+            Some(index) => {
+                self.slots[index as usize].waited = true;
+                self.begin(index, exchange);
+            }
             None => self.open_connection(Some(exchange)),
         }
     }
@@ -305,7 +308,8 @@ impl Core {
                 .is_none_or(|max| self.slots.len() - self.free.len() < max)
     }
 
-    fn open_connection(&mut self, exchange: Option<Exchange>) {
+    /// Opens a connection, for `exchange` if there is one.
+    pub(super) fn open_connection(&mut self, exchange: Option<Exchange>) {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
@@ -321,6 +325,7 @@ impl Core {
         slot.state = State::Connecting { since: now };
         slot.exchange = exchange;
         slot.used = false;
+        slot.waited = false;
         slot.blocked = false;
         self.opening += 1;
         self.tasks += 1;

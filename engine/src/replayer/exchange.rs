@@ -127,7 +127,7 @@ impl Core {
     fn log_if_sent_whole(&mut self, index: u32) {
         let time = self.now();
         let Some(exchange) = &self.slots[index as usize].exchange else { return };
-        if exchange.sent_whole && !exchange.resent {
+        if exchange.sent_whole {
             self.sink.push(&Record::SentEnd {
                 request: exchange.request,
                 time,
@@ -179,14 +179,15 @@ impl Core {
             }
             return;
         };
-        let untouched = slot.used && !slot.reader.started();
-        if untouched && !exchange.resent && exchange.doomed.is_none() && !self.stopping {
+        let untouched = slot.waited && !slot.reader.started();
+        if untouched && !exchange.resent && exchange.doomed.is_none() {
             // The server closed an idle connection while our request was on its way to it. Nothing
-            // of the request was answered, so it goes out once more, at once; its stamp stays.
+            // of the request was answered, so it goes out once more, at once; its stamp stays. It
+            // gets a connection of its own: what closed one idle connection may have closed all.
             let again = exchange.again();
             slot.exchange = None;
             slot.hang_up();
-            self.dispatch(again);
+            self.open_connection(Some(again));
             return;
         }
         let mut scribe = Scribe {

@@ -46,7 +46,7 @@ pub(super) struct Exchange {
     pub(super) latest_read: Option<RunNanos>,
     pub(super) event_seen: bool,
     pub(super) usage: Option<Usage>,
-    /// Sent a second time, because a reused connection had been closed under it.
+    /// Sent a second time, because a connection that had waited for it was closed under it.
     pub(super) resent: bool,
     /// Why we ended it ourselves, if we did.
     pub(super) doomed: Option<Class>,
@@ -88,6 +88,8 @@ pub(super) struct Slot {
     pub(super) reader: AnswerReader,
     /// Whether the connection has carried a request before the present one.
     pub(super) used: bool,
+    /// Whether the present request found the connection open, rather than had it opened.
+    pub(super) waited: bool,
     /// The writer task, when it waits for something to write.
     pub(super) writer: Option<Waker>,
     /// The kernel's buffer was full: the writer task has the rest.
@@ -102,6 +104,7 @@ impl Slot {
             exchange: None,
             reader: AnswerReader::new(),
             used: false,
+            waited: false,
             writer: None,
             blocked: false,
         }
