@@ -105,6 +105,31 @@ pub fn connect_class(error: &io::Error) -> Class {
     }
 }
 
+/// What a failure to write is called when it is ours; `None` when the connection broke, which its
+/// pending read knows more about.
+#[must_use]
+pub fn write_class(error: Errno) -> Option<Class> {
+    match error {
+        Errno::PIPE
+        | Errno::CONNRESET
+        | Errno::CONNABORTED
+        | Errno::NOTCONN
+        | Errno::TIMEDOUT
+        | Errno::HOSTUNREACH
+        | Errno::NETUNREACH
+        | Errno::NETDOWN => None,
+        _ => Some(Class::ClientOther),
+    }
+}
+
+#[cfg(test)]
+impl Wire {
+    /// Ends our direction only: the next write fails and the pending read does not end.
+    pub(crate) fn shut_for_writing(&self) {
+        rustix::net::shutdown(self.borrow(), Shutdown::Write).expect("it is open");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +141,8 @@ mod tests {
         assert!(of(Errno::ADDRNOTAVAIL).is_client_side());
         assert_eq!(of(Errno::CONNREFUSED), Class::ConnectRefused);
         assert_eq!(of(Errno::HOSTUNREACH), Class::ConnectFailed);
+        assert_eq!(write_class(Errno::NOMEM), Some(Class::ClientOther));
+        assert_eq!(write_class(Errno::PERM), Some(Class::ClientOther), "a firewall of this host");
+        assert_eq!(write_class(Errno::PIPE), None);
     }
 }

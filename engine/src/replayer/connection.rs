@@ -65,11 +65,7 @@ async fn read(core: &CoreHandle, index: u32, mut half: OwnedReadHalf<TcpStream>)
 async fn write(core: CoreHandle, index: u32, mut half: OwnedWriteHalf<TcpStream>) {
     while let Some((request, lent)) = next_write(&core, index).await {
         let (result, _) = half.write(lent).await;
-        match result {
-            Ok(taken) => core.borrow_mut().wrote(index, request, taken),
-            // The pending read says why.
-            Err(_) => core.borrow_mut().slots[index as usize].blocked = false,
-        }
+        core.borrow_mut().wrote(index, request, result);
     }
     // Both halves must be gone before the slot may be used again.
     drop(half);

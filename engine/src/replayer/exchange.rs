@@ -4,7 +4,7 @@
 //! kernel, a read's stamp when the read completed and before it is parsed. Bytes are given their
 //! meaning by [`crate::wire`]; this file only writes it down.
 
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use onbeat_shared::log::outcome::{Class, FinishReason};
@@ -17,6 +17,7 @@ use super::counters::Counters;
 use super::sink::Sink;
 use super::slot::{Exchange, Slot, State};
 use crate::net::lent::Lent;
+use crate::net::socket::write_class;
 use crate::render::Secret;
 use crate::wire::{Answer, AnswerEnd};
 
@@ -92,13 +93,25 @@ impl Core {
                     slot.blocked = true;
                     break;
                 }
-                // The connection is broken; its pending read is about to say so.
-                Err(_) => return,
+                Err(error) => return self.write_failed(index, error),
             }
         }
         if slot.blocked {
             slot.wake_writer();
         }
+    }
+
+    /// The kernel refused bytes of slot `index`. A broken connection's pending read is about to say
+    /// so; whatever else it is, hanging up makes sure that the read ends.
+    fn write_failed(&mut self, index: u32, error: Errno) {
+        let slot = &mut self.slots[index as usize];
+        slot.blocked = false;
+        if let Some(exchange) = &mut slot.exchange
+            && exchange.doomed.is_none()
+        {
+            exchange.doomed = write_class(error);
+        }
+        slot.hang_up();
     }
 
     /// What the writer task should hand to the driver, if the connection waits for that.
@@ -111,14 +124,21 @@ impl Core {
         }))
     }
 
-    /// The driver wrote `taken` bytes of `request` on slot `index`.
-    pub(super) fn wrote(&mut self, index: u32, request: RequestIndex, taken: usize) {
+    /// The driver wrote bytes of `request` on slot `index`, or could not.
+    pub(super) fn wrote(&mut self, index: u32, request: RequestIndex, result: io::Result<usize>) {
         self.worked = true;
         let bodies = Arc::clone(&self.bodies);
         let slot = &mut self.slots[index as usize];
-        match &mut slot.exchange {
-            Some(exchange) if exchange.request == request => advance(exchange, &bodies, taken),
-            _ => return,
+        let Some(exchange) = slot.exchange.as_mut().filter(|it| it.request == request) else {
+            // Answered or given up in the meantime.
+            slot.blocked = false;
+            return;
+        };
+        let refused = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        match result.map_err(refused) {
+            Ok(taken) => advance(exchange, &bodies, taken),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return self.write_failed(index, error),
         }
         self.send_more(index);
         self.log_if_sent_whole(index);

@@ -13,6 +13,7 @@ use super::core::{Core, CoreHandle};
 use super::counters::Counters;
 use super::driver::DriverKind;
 use super::sink::{Exchange as Blocks, Sink};
+use super::slot::State;
 use super::{Assignment, Pacing};
 use crate::clock::monotonic_ns;
 use crate::pacer::Alarm;
@@ -74,7 +75,9 @@ impl Bench {
 
     /// Lets the core's tasks run until `state` holds.
     async fn until(&self, state: impl Fn(&Core) -> bool) {
+        let patience_ns = monotonic_ns() + 30_000_000_000;
         while !state(&self.core.borrow()) {
+            assert!(monotonic_ns() < patience_ns, "the state was not reached in half a minute");
             self.alarm.until(monotonic_ns() + 100_000).await.expect("a poll");
         }
     }
@@ -107,5 +110,22 @@ fn a_due_request_is_not_put_on_a_connection_that_talks_out_of_turn() {
         let mut core = bench.core.borrow_mut();
         assert!(core.arrived(0, Ok(b"HTTP/1.1 408 Request Timeout\r\n\r\n")));
         assert!(core.slots[0].exchange.is_none());
+    });
+}
+
+#[test]
+fn a_write_that_fails_ends_its_connection_even_if_no_read_does() {
+    on_both_drivers(|driver| async move {
+        let bench = Bench::new(driver, 1, 1, 4).await;
+        let server = bench.listener.accept().expect("the warm-up's connection");
+        if let Some(wire) = &bench.core.borrow().slots[0].wire {
+            wire.shut_for_writing();
+        }
+        bench.core.borrow_mut().fire_due();
+        // It had waited, and nobody knows why it broke: the request leaves on another.
+        bench.until(|core| core.slots[0].state == State::Free).await;
+        bench.until(|core| core.slots[1].state == State::Open).await;
+        assert!(bench.core.borrow().slots[1].exchange.is_some());
+        drop(server);
     });
 }
