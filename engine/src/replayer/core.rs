@@ -191,14 +191,9 @@ impl Core {
     }
 
     /// Records the one end of `request` and releases what waited for it.
-    pub(super) fn end(&mut self, request: RequestIndex, done: &Record, class: Class) {
+    pub(super) fn end(&mut self, request: RequestIndex, done: &Record) {
         self.sink.push(done);
         self.remaining -= 1;
-        if class.outcome() == onbeat_shared::log::outcome::Outcome::NeverSent {
-            self.counters.count_never_sent();
-        } else {
-            self.counters.count_ended(class == Class::Ok);
-        }
         let Record::Done { time, .. } = *done else { return };
         let queue = &mut self.queue;
         let mut earliest = i64::MAX;
@@ -283,7 +278,8 @@ impl Core {
                 flags: DoneFlags::default(),
             };
             // Its followers are in the same list and get their own end; nothing fires any more.
-            self.end(row.request, &done, class);
+            self.counters.count_never_sent();
+            self.end(row.request, &done);
         }
     }
 

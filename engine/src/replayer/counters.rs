@@ -15,6 +15,7 @@ const BUCKETS: usize = 4 * 64;
 pub struct Counters {
     sent: AtomicU64,
     ended: AtomicU64,
+    never_left: AtomicU64,
     failed: AtomicU64,
     never_sent: AtomicU64,
     tokens: AtomicU64,
@@ -31,7 +32,9 @@ pub struct Snapshot {
     pub sent: u64,
     /// Requests that ended, in any way, after having been sent or while connecting.
     pub ended: u64,
-    /// Of those, the ones that did not end well.
+    /// Of those, the ones that never had a connection to leave on.
+    pub never_left: u64,
+    /// Of the ended, the ones that did not end well.
     pub failed: u64,
     /// Requests that the end of the run left unsent.
     pub never_sent: u64,
@@ -53,6 +56,7 @@ impl Counters {
         Self {
             sent: AtomicU64::new(0),
             ended: AtomicU64::new(0),
+            never_left: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             never_sent: AtomicU64::new(0),
             tokens: AtomicU64::new(0),
@@ -69,9 +73,12 @@ impl Counters {
         add(&self.lateness[bucket(lateness_ns)], 1);
     }
 
-    /// A request ended.
-    pub fn count_ended(&self, well: bool) {
+    /// A request ended. `left`: after it had been sent.
+    pub fn count_ended(&self, left: bool, well: bool) {
         add(&self.ended, 1);
+        if !left {
+            add(&self.never_left, 1);
+        }
         if !well {
             add(&self.failed, 1);
         }
@@ -117,6 +124,7 @@ impl Snapshot {
         for core in cores {
             sum.sent += core.sent.load(Ordering::Relaxed);
             sum.ended += core.ended.load(Ordering::Relaxed);
+            sum.never_left += core.never_left.load(Ordering::Relaxed);
             sum.failed += core.failed.load(Ordering::Relaxed);
             sum.never_sent += core.never_sent.load(Ordering::Relaxed);
             sum.tokens += core.tokens.load(Ordering::Relaxed);
@@ -137,7 +145,8 @@ impl Snapshot {
     /// Requests whose answer has not ended. Those still connecting count once they are sent.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
-        self.sent.saturating_sub(self.ended)
+        // The counters are read one after the other while they change.
+        self.sent.saturating_sub(self.ended.saturating_sub(self.never_left))
     }
 
     /// The lateness that `share` of all sends did not exceed, in nanoseconds, to within a fifth;
@@ -197,6 +206,15 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_never_left_does_not_hide_one_in_flight() {
+        let counters = Counters::new();
+        counters.count_sent(1);
+        counters.count_ended(false, false);
+        let snapshot = Snapshot::of([&counters]);
+        assert_eq!((snapshot.in_flight(), snapshot.failed), (1, 1));
+    }
+
+    #[test]
     fn every_lateness_has_a_bucket() {
         for value in [i64::MIN, -1, 0, 1, 2, 3, 4, 7, i64::MAX] {
             assert!(bucket(value) < BUCKETS);
@@ -209,7 +227,7 @@ mod tests {
         cores[0].set_next_due(Some(9));
         cores[1].set_next_due(Some(4));
         cores[1].count_sent(1);
-        cores[1].count_ended(false);
+        cores[1].count_ended(true, false);
         let sum = Snapshot::of(&cores);
         assert_eq!((sum.next_due_ns, sum.sent, sum.failed, sum.in_flight()), (Some(4), 1, 1, 0));
     }

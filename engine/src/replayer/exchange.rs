@@ -269,7 +269,8 @@ impl Core {
             finish: end.finish,
             flags,
         };
-        self.end(request, &done, end.class);
+        self.counters.count_ended(exchange.sent.is_some(), end.class == Class::Ok);
+        self.end(request, &done);
     }
 }
 
