@@ -129,6 +129,27 @@ fn a_run_can_be_stopped_while_hundreds_of_connections_open() {
 }
 
 #[test]
+fn a_follower_of_a_request_in_flight_is_told_from_one_that_was_not_reached() {
+    let trace: String = [(1, -1, 10.0), (2, 1, 10.005), (3, 2, 10.010), (4, -1, 99.0)]
+        .iter()
+        .map(|(id, parent, at)| {
+            format!(
+                "{{\"chat_id\": {id}, \"parent_chat_id\": {parent}, \"timestamp\": {at}, \
+                 \"input_length\": 20, \"output_length\": 2, \"type\": \"text\", \
+                 \"turn\": {id}, \"hash_ids\": [{id}]}}\n"
+            )
+        })
+        .collect();
+    for driver in drivers() {
+        let server = Scripted::start(|_, mut stream| while request(&mut stream).is_some() {});
+        let scenario = Scenario::new(&trace);
+        let run = stopped(scenario, driver, server.address, Stopper::after(1, Stop::Now));
+        let expected = ["interrupted", "predecessor_pending", "not_reached", "not_reached"];
+        assert_eq!(classes(&run), expected);
+    }
+}
+
+#[test]
 fn a_stale_connection_costs_no_request_while_a_run_drains() {
     for driver in drivers() {
         // The second request of a connection waits until the run has been stopped, and finds it

@@ -52,6 +52,8 @@ pub(super) struct Core {
     /// Planned requests of this core without an end.
     pub(super) remaining: usize,
     pub(super) stopping: bool,
+    /// Requests that were in flight when the run was stopped, in ascending order.
+    in_flight_at_stop: Vec<RequestIndex>,
     started: bool,
     queue: ReadyQueue,
     idle: Vec<u32>,
@@ -98,6 +100,7 @@ impl Core {
                 tasks: 0,
                 remaining,
                 stopping: false,
+                in_flight_at_stop: Vec::new(),
                 started: false,
                 opening: 0,
                 open_failures: Vec::new(),
@@ -241,6 +244,14 @@ impl Core {
 
     // ---- the end ----
 
+    /// Sends nothing new from now on.
+    pub(super) fn stop(&mut self) {
+        self.stopping = true;
+        let in_flight = self.slots.iter().filter_map(|slot| slot.exchange.as_ref());
+        self.in_flight_at_stop = in_flight.map(|exchange| exchange.request).collect();
+        self.in_flight_at_stop.sort_unstable();
+    }
+
     /// Ends every exchange in flight with `class`; connecting ones as well.
     pub(super) fn doom_all(&mut self, class: Class) {
         for index in 0..self.slots.len() {
@@ -266,8 +277,10 @@ impl Core {
             if self.sessions.has_ended(row.request) {
                 continue;
             }
-            let waits = row.after.is_some_and(|after| !self.sessions.has_ended(after));
-            let class = if waits { Class::PredecessorPending } else { Class::NotReached };
+            let waited = row
+                .after
+                .is_some_and(|after| self.in_flight_at_stop.binary_search(&after).is_ok());
+            let class = if waited { Class::PredecessorPending } else { Class::NotReached };
             let done = Record::Done {
                 request: row.request,
                 time: now,

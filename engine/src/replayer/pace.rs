@@ -120,7 +120,7 @@ impl Pacer {
             return;
         }
         if !core.stopping {
-            core.stopping = true;
+            core.stop();
             self.drained_ns = now_ns.saturating_add(core.assignment.drain_ns);
         }
         if stop == Stop::Now || now_ns >= self.drained_ns {
