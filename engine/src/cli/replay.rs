@@ -137,8 +137,7 @@ pub fn conclude(ran: &Ran, goals: &GoalFlags, out: &mut dyn Write) -> Result<u8,
 fn summarise(ran: &Ran, goals: &GoalFlags, out: &mut dyn Write) -> Result<bool, EngineError> {
     let run = report::read_log(&ran.log)?;
     let slo = Some(goals.goals()?);
-    let numbers =
-        metrics::report(&run, &ReportOptions { range: None, slo, max_lateness_us: None });
+    let numbers = metrics::report(&run, &ReportOptions { range: None, slo, max_lateness_us: None });
     report::finish(summary::write(out, &numbers, false))?;
     Ok(numbers.verdict.schedule_held)
 }
