@@ -4,14 +4,14 @@
 //! system call, and between deadlines polls epoll to see which connections have had their (known)
 //! number of answer bytes. This is what the host allows; Onbeat is measured against it.
 
-use std::io::Read;
+use std::io::{IoSlice, Read};
 use std::net::{SocketAddr, TcpStream};
 
 use onbeat::clock::monotonic_ns;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+use rustix::net::{SendAncillaryBuffer, SendFlags};
 use rustix::time::Timespec;
 
 /// What the floor was told.
@@ -45,7 +45,10 @@ struct Connection {
 
 /// Sends every request of `due` (ns from zero) once.
 pub(crate) fn run(task: &Task, due: &[i64]) -> std::io::Result<Floor> {
-    let requests: Vec<Vec<u8>> = (0..due.len()).map(|i| request(i, task.body_bytes)).collect();
+    let requests = Requests {
+        heads: (0..due.len()).map(|i| head(i, task.body_bytes)).collect(),
+        body: vec![b'x'; task.body_bytes],
+    };
     let poll = epoll::create(CreateFlags::CLOEXEC)?;
     let mut connections = Vec::with_capacity(task.connections);
     for index in 0..task.connections {
@@ -95,13 +98,24 @@ pub(crate) fn run(task: &Task, due: &[i64]) -> std::io::Result<Floor> {
     Ok(Floor { zero_ns, sent_ns, end_ns: monotonic_ns() - zero_ns, sent_end_ns })
 }
 
+/// Every request: a head of its own, and one body for all.
+struct Requests {
+    heads: Vec<Vec<u8>>,
+    body: Vec<u8>,
+}
+
 impl Connection {
     /// Hands the kernel what it takes; `true` when the request has left whole, just now.
-    fn send(&mut self, requests: &[Vec<u8>]) -> std::io::Result<bool> {
-        let bytes = &requests[self.request];
-        while self.offset < bytes.len() {
+    fn send(&mut self, requests: &Requests) -> std::io::Result<bool> {
+        let head = &requests.heads[self.request];
+        let length = head.len() + requests.body.len();
+        while self.offset < length {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match rustix::net::send(&self.stream, &bytes[self.offset..], flags) {
+            let head_left = &head[self.offset.min(head.len())..];
+            let body_left = &requests.body[self.offset.saturating_sub(head.len())..];
+            let parts = [IoSlice::new(head_left), IoSlice::new(body_left)];
+            let mut no_control = SendAncillaryBuffer::default();
+            match rustix::net::sendmsg(&self.stream, &parts, &mut no_control, flags) {
                 Ok(taken) => self.offset += taken,
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(error) => return Err(error.into()),
@@ -129,15 +143,13 @@ impl Connection {
     }
 }
 
-/// A request of the shape Onbeat sends, with a body of `body_bytes`.
-fn request(number: usize, body_bytes: usize) -> Vec<u8> {
-    let head = format!(
+/// A head of the shape Onbeat sends, for a body of `body_bytes`.
+fn head(number: usize, body_bytes: usize) -> Vec<u8> {
+    format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: floor\r\n\
          X-Request-ID: 0123456789abcdef-{number}\r\nX-Correlation-ID: session_{number:06}\r\n\
          Accept: text/event-stream\r\nAccept-Encoding: identity\r\n\
          Content-Type: application/json\r\nContent-Length: {body_bytes}\r\n\r\n"
-    );
-    let mut bytes = head.into_bytes();
-    bytes.resize(bytes.len() + body_bytes, b'x');
-    bytes
+    )
+    .into_bytes()
 }

@@ -8,6 +8,7 @@
 //! `cargo bench -p benches --bench replay` measures; anything else runs one tiny pair, to show that
 //! it still works. `ONBEAT` names the engine's binary (default: beside this program's folder).
 
+mod case;
 mod floor;
 mod pair;
 mod schedule;
@@ -16,8 +17,8 @@ mod server;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use pair::{Case, Runner};
-use schedule::Shape;
+use case::Case;
+use pair::Runner;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -47,29 +48,13 @@ fn bench(arguments: &[String]) -> std::io::Result<()> {
         println!("replay bench: skipped, two CPUs are needed");
         return Ok(());
     };
-    let cases = if real { measured() } else { tiny() };
+    let cases = if real { Case::measured() } else { Case::tiny() };
     for case in cases {
         if filter.as_deref().is_none_or(|word| case.name().contains(word)) {
             println!("{}", runner.run(&case)?);
         }
     }
     Ok(())
-}
-
-/// One pair that takes a second.
-fn tiny() -> Vec<Case> {
-    vec![Case { shape: Shape::Constant, rate: 200.0, count: 100, ..Case::lateness(1) }]
-}
-
-/// What `--bench` measures.
-fn measured() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for shape in [Shape::Constant, Shape::Poisson, Shape::Burst] {
-        for (rate, count) in [(1_000.0, 4_000), (10_000.0, 40_000), (50_000.0, 100_000)] {
-            cases.push(Case { shape, rate, count, ..Case::lateness(5) });
-        }
-    }
-    cases
 }
 
 fn engine_binary() -> Option<PathBuf> {

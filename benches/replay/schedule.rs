@@ -57,14 +57,17 @@ pub(crate) fn due_times(shape: Shape, rate: f64, count: usize, seed: u64) -> Vec
     due
 }
 
-/// The schedule as a Mooncake trace: decimal milliseconds, `input_tokens` words a prompt.
+/// The schedule as a Mooncake trace: decimal milliseconds, `input_tokens` words a prompt. All
+/// prompts are the same blocks, so that large ones take memory once.
 pub(crate) fn mooncake(due: &[i64], input_tokens: usize, output_tokens: usize) -> String {
-    let mut text = String::with_capacity(due.len() * 80);
+    let ids: Vec<String> = (0..input_tokens.div_ceil(512)).map(|id| id.to_string()).collect();
+    let ids = ids.join(",");
+    let mut text = String::with_capacity(due.len() * (80 + ids.len()));
     for due_ns in due {
         let _ = writeln!(
             text,
             "{{\"timestamp\":{}.{:06},\"input_length\":{input_tokens},\"output_length\":{output_tokens},\
-             \"hash_ids\":[]}}",
+             \"hash_ids\":[{ids}]}}",
             due_ns / 1_000_000,
             due_ns % 1_000_000
         );
