@@ -209,6 +209,7 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
         render: RenderOptions::default(),
         target: Target::parse(url).expect("a URL"),
         cores: CoreChoice::Count(1),
+        lock_memory: false,
         pacing: Pacing::Hybrid { margin_ns: 0 },
         driver: None,
         limits: Limits::default(),

@@ -44,3 +44,50 @@ fn nothing_leaves_before_zero_when_the_server_closes_connections_of_the_warm_up(
         assert!(run.warnings.is_empty(), "{:?}", run.warnings);
     }
 }
+
+#[test]
+fn a_warm_up_that_opens_nothing_ends_at_the_connect_limit() {
+    for driver in drivers() {
+        // Room for the probe only.
+        let server = Deaf::with_room_for(1);
+        let mut scenario = Scenario::new(&mooncake(3, 1, 10, 2));
+        scenario.config.driver = Some(driver);
+        scenario.config.warm_connections = Some(3);
+        scenario.config.limits.connect_ns = Some(200_000_000);
+        let log = scenario.log_path();
+        let error = ends(move || {
+            let mut watch = Stopper::after(u64::MAX, Stop::Now);
+            scenario.run_watched(server.address, &mut watch).0.expect_err("nothing opened")
+        });
+        assert!(error.to_string().contains("timed out"), "{error}");
+        assert!(!log.exists(), "a run that did not start leaves no log");
+    }
+}
+
+#[test]
+fn a_stop_during_the_warm_up_ends_it() {
+    for driver in drivers() {
+        let server = Deaf::with_room_for(1);
+        let mut scenario = Scenario::new(&mooncake(3, 1, 10, 2));
+        scenario.config.driver = Some(driver);
+        scenario.config.warm_connections = Some(3);
+        let error = ends(move || {
+            let mut watch = Impatient;
+            scenario.run_watched(server.address, &mut watch).0.expect_err("it was stopped")
+        });
+        assert!(error.to_string().contains("before anything was sent"), "{error}");
+    }
+}
+
+/// A user who stops a run before it starts.
+struct Impatient;
+
+impl onbeat::conductor::Watch for Impatient {
+    fn say(&mut self, _words: &str) {}
+
+    fn look(&mut self, _: i64, _: u64, _: &onbeat::replayer::counters::Snapshot) {}
+
+    fn stop(&mut self) -> Stop {
+        Stop::Drain
+    }
+}

@@ -2,7 +2,10 @@
 //!
 //! Names and numbers only; nothing here changes how requests are sent.
 
+use std::io;
+
 use onbeat_shared::log::header::Host;
+use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors a run needs besides its connections: rings, timers, log, terminal.
@@ -40,6 +43,67 @@ pub fn connection_room() -> u64 {
     current.saturating_sub(OTHER_DESCRIPTORS)
 }
 
+/// How much of the memory is locked.
+#[derive(Debug)]
+pub enum MemoryLock {
+    /// All of it, and all that will be allocated.
+    Whole,
+    /// What there was; a limit keeps what comes later from being locked safely.
+    AtStart,
+    /// Nothing, because.
+    Refused(io::Error),
+}
+
+impl MemoryLock {
+    /// The name in the manifest.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::AtStart => "at_start",
+            Self::Refused(_) => "refused",
+        }
+    }
+
+    /// What is not locked, why, and the command that would allow it; `None` when all is.
+    #[must_use]
+    pub fn shortfall(&self) -> Option<String> {
+        const COMMAND: &str = "sudo prlimit --memlock=unlimited --pid $$";
+        match self {
+            Self::Whole => None,
+            Self::AtStart => Some(format!(
+                "--lock-memory: only the memory in use before zero is locked, because what this \
+                 process may lock is limited; to allow all: {COMMAND}"
+            )),
+            Self::Refused(error) => Some(format!(
+                "--lock-memory: no memory is locked ({error}: more than this process may lock); to \
+                 allow it: {COMMAND}"
+            )),
+        }
+    }
+}
+
+/// Keeps the process's memory from being swapped out, as far as the system allows.
+///
+/// Memory that is yet to come is locked only where there is no limit: with one, an allocation in
+/// the middle of a run would fail when the limit is reached.
+#[must_use]
+pub fn lock_memory() -> MemoryLock {
+    let unlimited = Rlimit { current: None, maximum: None };
+    let limit = getrlimit(Resource::Memlock);
+    // Who may raise the hard limit does; others raise the soft one.
+    let raised = setrlimit(Resource::Memlock, unlimited).is_ok();
+    let soft = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let free = raised || (setrlimit(Resource::Memlock, soft).is_ok() && limit.maximum.is_none());
+    let flags =
+        if free { MlockAllFlags::CURRENT | MlockAllFlags::FUTURE } else { MlockAllFlags::CURRENT };
+    match mlockall(flags) {
+        Ok(()) if free => MemoryLock::Whole,
+        Ok(()) => MemoryLock::AtStart,
+        Err(error) => MemoryLock::Refused(error.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +113,16 @@ mod tests {
         let host = describe();
         assert!(!host.kernel.is_empty() && host.cpus > 0);
         assert!(connection_room() > 0);
+    }
+
+    #[test]
+    fn what_is_not_locked_is_said_with_the_command() {
+        assert!(MemoryLock::Whole.shortfall().is_none());
+        let refused = MemoryLock::Refused(rustix::io::Errno::NOMEM.into());
+        assert_eq!(refused.name(), "refused");
+        for lock in [MemoryLock::AtStart, refused] {
+            let words = lock.shortfall().expect("something is missing");
+            assert!(words.ends_with("sudo prlimit --memlock=unlimited --pid $$"), "{words}");
+        }
     }
 }

@@ -92,23 +92,17 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
         stop: AtomicU8::new(Stop::No as u8),
     });
     let mut cores = Cores::start(&assignments, &shared)?;
-    let wake_error_ns = match cores.wait_ready(&shared, watch) {
-        Ok(wake_error_ns) => wake_error_ns,
-        Err(error) => {
-            shared.stop.store(Stop::Now as u8, Ordering::Relaxed);
-            let _ = cores.join();
-            return Err(error);
-        }
-    };
+    let wake_error_ns = cores.wait_ready(watch)?;
     manifest.pacing.wake_error_ns = wake_error_ns.max(0).cast_unsigned();
     manifest.started_unix_ns = unix_ns();
     let mut exchanges = cores.exchanges.clone();
     let own = Arc::new(Exchange::new(CoreIndex::CONDUCTOR, CONDUCTOR_BLOCKS));
     exchanges.push(Arc::clone(&own));
     let begun = Writer::begin(log, &manifest, &plan);
-    let mut writer = begun.map_err(|source| {
-        shared.stop.store(Stop::Now as u8, Ordering::Relaxed);
-        EngineError::Io { action: "write the run log", path: None, source }
+    let mut writer = begun.map_err(|source| EngineError::Io {
+        action: "write the run log",
+        path: None,
+        source,
     })?;
     let finished = Arc::new(AtomicBool::new(false));
     let ended = Arc::clone(&finished);
@@ -182,7 +176,10 @@ fn perform(
     Ok((stop != Stop::No, counters, closing, totals?))
 }
 
+/// The threads of the cores. Whoever drops them before they have ended stops them and waits, so
+/// that a run that fails before zero leaves nothing behind.
 struct Cores {
+    shared: Arc<Shared>,
     threads: Vec<JoinHandle<io::Result<CoreTotals>>>,
     counters: Vec<Arc<Counters>>,
     exchanges: Vec<Arc<Exchange>>,
@@ -192,8 +189,13 @@ struct Cores {
 impl Cores {
     fn start(assignments: &[Assignment], shared: &Arc<Shared>) -> Result<Self, EngineError> {
         let (sender, ready) = bounded(assignments.len().max(1));
-        let mut cores =
-            Self { threads: Vec::new(), counters: Vec::new(), exchanges: Vec::new(), ready };
+        let mut cores = Self {
+            shared: Arc::clone(shared),
+            threads: Vec::new(),
+            counters: Vec::new(),
+            exchanges: Vec::new(),
+            ready,
+        };
         for assignment in assignments {
             let counters = Arc::new(Counters::new());
             let exchange = Arc::new(Exchange::new(assignment.core, BLOCKS_PER_CORE));
@@ -209,12 +211,11 @@ impl Cores {
     }
 
     /// Waits for every core's "ready"; returns the largest wake-up error among them.
-    fn wait_ready(&mut self, shared: &Shared, watch: &mut dyn Watch) -> Result<i64, EngineError> {
+    fn wait_ready(&mut self, watch: &mut dyn Watch) -> Result<i64, EngineError> {
         let mut wake_error_ns = 0;
         let mut waiting = self.threads.len();
         while waiting > 0 {
             if watch.stop() != Stop::No {
-                shared.stop.store(Stop::Now as u8, Ordering::Relaxed);
                 return Err(EngineError::Run("stopped before anything was sent".into()));
             }
             match self.ready.recv_timeout(TICK) {
@@ -225,6 +226,7 @@ impl Cores {
                 }
                 // A core that ends before it is ready has failed.
                 Err(_) if self.threads.iter().any(JoinHandle::is_finished) => {
+                    self.stop_now();
                     self.join()?;
                     return Err(EngineError::Run("a core ended before the start".into()));
                 }
@@ -242,19 +244,32 @@ impl Cores {
         Snapshot::of(self.counters.iter().map(Arc::as_ref))
     }
 
+    fn stop_now(&self) {
+        self.shared.stop.store(Stop::Now as u8, Ordering::Relaxed);
+    }
+
+    /// Waits for every core's end; the first failure is told once all have ended.
     fn join(&mut self) -> Result<Vec<CoreTotals>, EngineError> {
-        let mut totals = Vec::new();
-        for thread in self.threads.drain(..) {
-            let Ok(result) = thread.join() else {
-                return Err(EngineError::Run("a pacing core panicked".into()));
-            };
-            totals.push(result.map_err(|source| EngineError::Io {
-                action: "run a pacing core",
-                path: None,
-                source,
-            })?);
+        let ends: Vec<_> = self.threads.drain(..).map(JoinHandle::join).collect();
+        ends.into_iter()
+            .map(|end| match end {
+                Ok(result) => result.map_err(|source| EngineError::Io {
+                    action: "run a pacing core",
+                    path: None,
+                    source,
+                }),
+                Err(_panic) => Err(EngineError::Run("a pacing core panicked".into())),
+            })
+            .collect()
+    }
+}
+
+impl Drop for Cores {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            self.stop_now();
+            let _ = self.join();
         }
-        Ok(totals)
     }
 }
 
@@ -285,4 +300,23 @@ fn spawn<T: Send + 'static>(
         path: None,
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::progress::Quiet;
+    use crate::replayer::transitions::job;
+
+    #[test]
+    fn a_core_that_fails_before_zero_ends_those_that_wait() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let (healthy, shared) = job(&listener, 3);
+        let failing = Assignment { cpu: Some(u16::MAX), ..healthy.clone() };
+        // The failing one last: whoever waits for the first one first waits forever.
+        let mut cores = Cores::start(&[healthy, failing], &shared).expect("threads");
+        let error = cores.wait_ready(&mut Quiet::default()).expect_err("no such CPU");
+        assert!(error.to_string().contains("run a pacing core"), "{error}");
+        assert!(cores.threads.is_empty(), "and none is left");
+    }
 }

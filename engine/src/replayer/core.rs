@@ -383,6 +383,9 @@ impl Core {
         self.free_slot(index);
         match exchange {
             Some(exchange) => self.finish_exchange(&exchange, now, &unanswered(class)),
+            None if class == Class::ConnectTimeout => {
+                self.open_failures.push(std::io::Error::from(std::io::ErrorKind::TimedOut));
+            }
             None => self.open_failures.push(error),
         }
     }

@@ -19,7 +19,7 @@ mod exchange;
 mod pace;
 mod slot;
 #[cfg(test)]
-mod transitions;
+pub(crate) mod transitions;
 
 use std::io;
 use std::net::SocketAddr;
@@ -199,37 +199,53 @@ async fn life(
     let core = Core::new(assignment, plan, bodies, counters, sink, Rc::clone(&alarm));
     core.borrow_mut().zero_ns = monotonic_ns();
     core.borrow_mut().warm_up(warm);
-    while core.borrow().is_opening() {
+    while core.borrow().is_opening() && shared.stop() == Stop::No {
         alarm.until(monotonic_ns() + 200_000).await?;
+        let mut core = core.borrow_mut();
+        let now = core.now();
+        core.check_limits(now);
     }
     let (connections, failures) = core.borrow_mut().warm_up_result();
     let report = CoreReady { core: core_index, wake_error_ns, connections, failures };
     // A conductor that has gone away has already failed the run.
     let _ = ready.send(report);
-    loop {
-        let zero_ns = shared.zero_ns.load(Ordering::Acquire);
-        if zero_ns != Shared::NO_ZERO {
+    let begun = match zero(&shared, &alarm).await? {
+        Some(zero_ns) => {
             core.borrow_mut().start(zero_ns);
-            break;
+            pace::pace(&core, &alarm, &shared).await?;
+            true
         }
-        if shared.stop() == Stop::Now {
-            break;
-        }
-        alarm.until(monotonic_ns() + 1_000_000).await?;
-    }
-    pace::pace(&core, &alarm, &shared).await?;
+        None => false,
+    };
     wind_down(&core, &alarm).await?;
     let Ok(core) = Rc::try_unwrap(core) else {
         return Err(io::Error::other("a task outlived its core"));
     };
-    let core = core.into_inner();
-    core.counters.set_lost(core.sink.lost_records());
-    core.sink.finish();
+    if begun {
+        let core = core.into_inner();
+        core.counters.set_lost(core.sink.lost_records());
+        core.sink.finish();
+    }
     Ok(CoreTotals {
         records: 0,
         cpu_ns: thread_cpu_ns().cast_unsigned(),
         involuntary_switches: affinity::involuntary_switches(),
     })
+}
+
+/// Waits for the schedule's zero; `None` when the run has ended before it began: nobody reads
+/// records then, and there are none.
+async fn zero(shared: &Shared, alarm: &Alarm) -> io::Result<Option<i64>> {
+    loop {
+        let zero_ns = shared.zero_ns.load(Ordering::Acquire);
+        if zero_ns != Shared::NO_ZERO {
+            return Ok(Some(zero_ns));
+        }
+        if shared.stop() == Stop::Now {
+            return Ok(None);
+        }
+        alarm.until(monotonic_ns() + 1_000_000).await?;
+    }
 }
 
 /// Twice the wake-up error, at least 50 µs and at most 2 ms: beyond that a core would rather be

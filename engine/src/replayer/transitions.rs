@@ -6,6 +6,7 @@ use std::io;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU8};
 
 use onbeat_shared::units::CoreIndex;
 
@@ -14,13 +15,44 @@ use super::counters::Counters;
 use super::driver::DriverKind;
 use super::sink::{Exchange as Blocks, Sink};
 use super::slot::State;
-use super::{Assignment, Pacing};
+use super::{Assignment, Pacing, Shared, Stop};
 use crate::clock::monotonic_ns;
 use crate::pacer::Alarm;
 use crate::plan::{self, PlanOptions};
 use crate::policy::deadline::Limits;
 use crate::render::{self, RenderOptions};
 use crate::trace::{self, TraceOptions};
+
+/// One core's orders to send `requests` requests, all due at zero, to `listener`.
+pub(crate) fn job(listener: &TcpListener, requests: usize) -> (Assignment, Arc<Shared>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("trace.jsonl");
+    let row = "{\"timestamp\":0,\"input_length\":2,\"output_length\":1,\"hash_ids\":[1]}\n";
+    std::fs::write(&path, row.repeat(requests)).expect("the folder is writable");
+    let trace = trace::load(&path, &TraceOptions::default()).expect("a trace");
+    let plan = plan::build(&trace, &PlanOptions::default()).expect("a plan");
+    let bodies = render::render(&plan, &trace, &RenderOptions::default()).expect("small");
+    let assignment = Assignment {
+        core: CoreIndex(0),
+        cpu: None,
+        driver: DriverKind::Epoll,
+        address: listener.local_addr().expect("it is bound"),
+        streaming: true,
+        pacing: Pacing::Sleep,
+        limits: Limits::default(),
+        warm_connections: 1,
+        max_connections: None,
+        drain_ns: 0,
+        secrets: Arc::from([]),
+    };
+    let shared = Shared {
+        plan: Arc::new(plan),
+        bodies: Arc::new(bodies),
+        zero_ns: AtomicI64::new(Shared::NO_ZERO),
+        stop: AtomicU8::new(Stop::No as u8),
+    };
+    (assignment, Arc::new(shared))
+}
 
 /// A core with its warm-up done and its zero reached, and what is around it.
 struct Bench {
@@ -33,34 +65,15 @@ struct Bench {
 impl Bench {
     /// A core over `requests` requests that are all due at zero, with `warm` open connections and
     /// `blocks` blocks for its records.
-    async fn new(driver: DriverKind, requests: usize, warm: usize, blocks: usize) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let path = folder.path().join("trace.jsonl");
-        let row = "{\"timestamp\":0,\"input_length\":2,\"output_length\":1,\"hash_ids\":[1]}\n";
-        std::fs::write(&path, row.repeat(requests)).expect("the folder is writable");
-        let trace = trace::load(&path, &TraceOptions::default()).expect("a trace");
-        let plan = plan::build(&trace, &PlanOptions::default()).expect("a plan");
-        let bodies = render::render(&plan, &trace, &RenderOptions::default()).expect("small");
+    async fn new(requests: usize, warm: usize, blocks: usize) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
-        let assignment = Assignment {
-            core: CoreIndex(0),
-            cpu: None,
-            driver,
-            address: listener.local_addr().expect("it is bound"),
-            streaming: true,
-            pacing: Pacing::Sleep,
-            limits: Limits::default(),
-            warm_connections: warm,
-            max_connections: None,
-            drain_ns: 0,
-            secrets: Arc::from([]),
-        };
+        let (assignment, shared) = job(&listener, requests);
         let alarm = Rc::new(Alarm::new().expect("a timer"));
         let blocks = Arc::new(Blocks::new(CoreIndex(0), blocks));
         let core = Core::new(
             assignment,
-            Arc::new(plan),
-            Arc::new(bodies),
+            Arc::clone(&shared.plan),
+            Arc::clone(&shared.bodies),
             Arc::new(Counters::new()),
             Sink::new(Arc::clone(&blocks)),
             Rc::clone(&alarm),
@@ -83,18 +96,18 @@ impl Bench {
     }
 }
 
-fn on_both_drivers<F: Future<Output = ()>>(test: impl Fn(DriverKind) -> F) {
+fn on_both_drivers<F: Future<Output = ()>>(test: impl Fn() -> F) {
     let (best, _) = DriverKind::probe();
     for driver in [best, DriverKind::Epoll] {
-        driver.block_on(test(driver)).expect("the probe built one");
+        driver.block_on(test()).expect("the probe built one");
     }
 }
 
 #[test]
 fn a_due_request_is_not_put_on_the_connection_whose_end_is_being_read() {
-    on_both_drivers(|driver| async move {
+    on_both_drivers(|| async {
         for read in [|| Ok(&[][..]), || Err(io::Error::from(io::ErrorKind::ConnectionReset))] {
-            let bench = Bench::new(driver, 1, 1, 4).await;
+            let bench = Bench::new(1, 1, 4).await;
             let mut core = bench.core.borrow_mut();
             assert!(!core.arrived(0, read()));
             assert!(core.slots[0].exchange.is_none());
@@ -105,8 +118,8 @@ fn a_due_request_is_not_put_on_the_connection_whose_end_is_being_read() {
 
 #[test]
 fn a_due_request_is_not_put_on_a_connection_that_talks_out_of_turn() {
-    on_both_drivers(|driver| async move {
-        let bench = Bench::new(driver, 1, 1, 4).await;
+    on_both_drivers(|| async {
+        let bench = Bench::new(1, 1, 4).await;
         let mut core = bench.core.borrow_mut();
         assert!(core.arrived(0, Ok(b"HTTP/1.1 408 Request Timeout\r\n\r\n")));
         assert!(core.slots[0].exchange.is_none());
@@ -115,8 +128,8 @@ fn a_due_request_is_not_put_on_a_connection_that_talks_out_of_turn() {
 
 #[test]
 fn a_write_that_fails_ends_its_connection_even_if_no_read_does() {
-    on_both_drivers(|driver| async move {
-        let bench = Bench::new(driver, 1, 1, 4).await;
+    on_both_drivers(|| async {
+        let bench = Bench::new(1, 1, 4).await;
         let server = bench.listener.accept().expect("the warm-up's connection");
         if let Some(wire) = &bench.core.borrow().slots[0].wire {
             wire.shut_for_writing();
