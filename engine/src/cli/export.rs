@@ -1,8 +1,8 @@
 //! `onbeat export`: a run's tables as files for other programs.
 //!
 //! Columns and formats are [`onbeat_shared::export`]'s; here is only where they go. An existing
-//! file is never replaced unless asked, and a file that could not be written whole is taken away
-//! again.
+//! file is never replaced unless asked, then only a regular one and only by a whole table. A file
+//! that could not be written whole is taken away again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -94,30 +94,49 @@ fn to_stdout(args: &Args, run: &Run, goals: &Goals, out: &mut dyn Write) -> io::
 }
 
 fn to_file(args: &Args, run: &Run, goals: &Goals, path: &Path) -> Result<(), EngineError> {
-    let file = create(path, args.force)?;
+    let (file, place) = claim(path, args.force)?;
     let table = args.table.into();
     let written = match args.format {
         Format::Csv => export::write_text(run, table, TextFormat::Csv, goals, &file),
         Format::Jsonl => export::write_text(run, table, TextFormat::JsonLines, goals, &file),
         Format::Parquet => export::write_parquet(run, table, goals, &file),
     };
-    written.map_err(|error| {
+    let placed = written.and_then(|()| fs::rename(&place, path));
+    placed.map_err(|error| {
         // Half a table would be taken for a whole one. If even this fails, the error below stands.
-        let _kept = fs::remove_file(path);
+        let _kept = fs::remove_file(&place);
         EngineError::io("write", path, error)
     })
 }
 
-fn create(path: &Path, force: bool) -> Result<File, EngineError> {
-    let mut options = OpenOptions::new();
-    options.write(true).truncate(force).create(force).create_new(!force);
-    options.open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => EngineError::Input(format!(
-            "{} exists; name another file or add --force to replace it",
-            path.display()
-        )),
-        _ => EngineError::io("create", path, error),
-    })
+/// A new file, and its name until the table is whole: `path` itself, or one beside it while an
+/// older file keeps that name. Nothing that was there before is ever written to or taken away.
+fn claim(path: &Path, force: bool) -> Result<(File, PathBuf), EngineError> {
+    let place = match fs::symlink_metadata(path) {
+        Ok(_) if !force => {
+            return Err(EngineError::Usage(format!(
+                "{} exists; name another file or add --force to replace it",
+                path.display()
+            )));
+        }
+        Ok(meta) if !meta.is_file() => {
+            return Err(EngineError::Usage(format!(
+                "{} is not a regular file, and --force replaces nothing else",
+                path.display()
+            )));
+        }
+        Ok(_) => beside(path),
+        // Making the file says what is wrong, if anything is.
+        Err(_) => path.to_owned(),
+    };
+    let file = OpenOptions::new().write(true).create_new(true).open(&place);
+    Ok((file.map_err(|error| EngineError::io("create", &place, error))?, place))
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", rustix::process::getpid().as_raw_nonzero()));
+    path.with_file_name(name)
 }
 
 impl From<Table> for export::Table {
@@ -168,6 +187,28 @@ mod tests {
         to_file.force = true;
         run(&to_file, &mut nothing).expect("replaced");
         assert_eq!(fs::read(&file).expect("the file"), csv);
+    }
+
+    #[test]
+    fn only_a_regular_file_is_replaced_and_only_by_a_whole_table() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        fs::write(&log, sample::log(1, 20)).expect("room");
+        let (kept, link) = (folder.path().join("kept"), folder.path().join("link"));
+        fs::write(&kept, "older").expect("room");
+        std::os::unix::fs::symlink(&kept, &link).expect("a link");
+        let mut forced = args(&log, Format::Csv, Table::Requests);
+        forced.force = true;
+        for place in [&link, Path::new("/dev/full"), folder.path()] {
+            forced.output = Some(place.to_owned());
+            let error = run(&forced, &mut Vec::new()).expect_err("no regular file");
+            assert!(error.to_string().contains("not a regular file"), "{error}");
+            assert!(fs::symlink_metadata(place).is_ok(), "{} is gone", place.display());
+        }
+        assert_eq!(fs::read(&kept).expect("still there"), b"older");
+        forced.output = Some(kept);
+        run(&forced, &mut Vec::new()).expect("replaced");
+        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 3, "nothing beside it");
     }
 
     #[test]
