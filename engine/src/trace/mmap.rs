@@ -28,8 +28,8 @@ pub(crate) struct MappedFile<'a> {
 impl<'a> MappedFile<'a> {
     /// Opens a file for reading.
     pub(crate) fn open(path: &'a Path) -> Result<Self, TraceError> {
-        let file = File::open(path).map_err(|error| TraceError::io("open", path, error))?;
-        let meta = file.metadata().map_err(|error| TraceError::io("look at", path, error))?;
+        // Looked at before it is opened: opening a pipe that nobody writes to would wait forever.
+        let meta = path.metadata().map_err(|error| TraceError::io("open", path, error))?;
         if meta.is_dir() {
             return Err(TraceError::file(
                 path,
@@ -42,6 +42,8 @@ impl<'a> MappedFile<'a> {
                 "is not a regular file; a trace is mapped into memory, so write it to a file first",
             ));
         }
+        let file = File::open(path).map_err(|error| TraceError::io("open", path, error))?;
+        let meta = file.metadata().map_err(|error| TraceError::io("look at", path, error))?;
         Ok(Self { path, file, len: meta.len(), at: 0 })
     }
 
@@ -119,6 +121,16 @@ mod tests {
         file.as_file().set_len(10).expect("shrinks");
         let words = mapped.next_window().expect_err("cut").to_string();
         assert!(words.contains("to 10 bytes"), "{words}");
+    }
+
+    #[test]
+    fn a_pipe_is_refused_without_waiting_for_its_writer() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+        assert!(made.success());
+        let words = MappedFile::open(&pipe).expect_err("no file").to_string();
+        assert!(words.contains("not a regular file"), "{words}");
     }
 
     #[test]
