@@ -21,7 +21,7 @@ use crate::cli::printing;
 use crate::cli::report::GoalFlags;
 use crate::error::EngineError;
 use crate::plan::{self, LeftOut, Plan};
-use crate::render::{RenderOptions, append_body};
+use crate::render::{RenderOptions, append_body, check_prompts};
 use crate::trace;
 
 /// The arguments of `onbeat plan`.
@@ -61,6 +61,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let render = args.body.options()?;
     let trace = trace::load(args.trace.path()?, &args.trace.options())?;
     let plan = plan::build(&trace, &options)?;
+    if args.bodies {
+        check_prompts(&plan, &trace)?;
+    }
     for warning in &trace.warnings {
         tell(&warning.to_string());
     }
@@ -268,6 +271,17 @@ mod tests {
         assert!(told.contains("--url") && told.contains("--pacing"), "{told}");
         let help = Only::try_parse_from(["onbeat", "--help"]).expect_err("help").to_string();
         assert!(help.contains("--bodies") && !help.contains("--pacing"));
+    }
+
+    #[test]
+    fn a_prompt_too_long_to_be_sent_has_no_body() {
+        let trace = "{\"timestamp\":0,\"input_length\":4294967294,\"output_length\":1}\n";
+        assert!(printed(trace, "").is_ok());
+        let words = printed(trace, "--bodies").expect_err("four thousand million words");
+        assert!(
+            words.contains(".jsonl: line 1: field \"input_length\": found 4294967294"),
+            "{words}"
+        );
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub enum RenderError {
     },
     /// A prompt is too long to be one.
     Prompt {
+        /// The trace's name.
+        file: String,
         /// 1-based line or row of the trace.
         row: u64,
         /// Its length in tokens.
@@ -38,9 +40,9 @@ impl fmt::Display for RenderError {
                  (--request-count, --benchmark-duration, a window) or raise --render-budget",
                 if *named { "--render-budget" } else { "half of the memory that is free" }
             ),
-            Self::Prompt { row, tokens } => write!(
+            Self::Prompt { file, row, tokens } => write!(
                 out,
-                "line {row}: input_length is {tokens}; right would be at most {}",
+                "{file}: line {row}: field \"input_length\": found {tokens}; right would be at most {}",
                 crate::limits::PROMPT_TOKENS_MAX
             ),
             Self::Header(words) => out.write_str(words),

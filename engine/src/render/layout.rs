@@ -13,7 +13,6 @@ use onbeat_shared::trace::record::Record;
 use crate::limits::PROMPT_TOKENS_MAX;
 use crate::plan::Plan;
 use crate::prompt::TextKey;
-use crate::render::RenderError;
 use crate::render::body::{Span, spans};
 
 /// A text that is kept.
@@ -51,7 +50,7 @@ const _: () = assert!((CHUNK_WORDS_MAX + PROMPT_TOKENS_MAX as u64) * 7 + 8 < u32
 
 impl Layout {
     /// Looks at all requests: how many words are kept. [`Layout::place`] then orders them.
-    pub(crate) fn measure(plan: &Plan, trace: &Trace) -> Result<Self, RenderError> {
+    pub(crate) fn measure(plan: &Plan, trace: &Trace) -> Self {
         let mut layout = Self {
             numbering: Numbering::of(&trace.blocks),
             needed: Vec::new(),
@@ -62,10 +61,7 @@ impl Layout {
             words: 0,
         };
         layout.needed.resize(layout.numbering.len(), 0);
-        for (row, record) in requests(plan, trace) {
-            if record.input_tokens > PROMPT_TOKENS_MAX {
-                return Err(RenderError::Prompt { row: row.row, tokens: record.input_tokens });
-            }
+        for (_, record) in requests(plan, trace) {
             for span in spans(trace, record) {
                 match span {
                     Span::Tail { words } => layout.words += u64::from(words),
@@ -81,7 +77,7 @@ impl Layout {
                 }
             }
         }
-        Ok(layout)
+        layout
     }
 
     /// Words of all texts together.

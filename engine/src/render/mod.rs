@@ -20,6 +20,7 @@ use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::RequestIndex;
 
+use crate::limits::PROMPT_TOKENS_MAX;
 use crate::plan::Plan;
 use crate::prompt::vocabulary::Vocabulary;
 pub use crate::render::error::RenderError;
@@ -56,7 +57,8 @@ const REQUEST_BYTES: u64 = 256;
 /// When the bytes do not fit the budget, a header cannot be sent, a prompt is too long to be one,
 /// or a thread cannot be started.
 pub fn render(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<Bodies, RenderError> {
-    let mut layout = Layout::measure(plan, trace)?;
+    check_prompts(plan, trace)?;
+    let mut layout = Layout::measure(plan, trace);
     let budget = options.budget_bytes.unwrap_or_else(memory::default_budget);
     let over =
         |needed| RenderError::OverBudget { needed, budget, named: options.budget_bytes.is_some() };
@@ -73,6 +75,19 @@ pub fn render(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<Bod
         return Err(over(bodies.memory_bytes()));
     }
     Ok(bodies)
+}
+
+/// Refuses a plan with a prompt that is too long to be one, as [`render`] does.
+///
+/// # Errors
+/// For the first such prompt in send order.
+pub fn check_prompts(plan: &Plan, trace: &Trace) -> Result<(), RenderError> {
+    let mut requests = layout::requests(plan, trace);
+    let long = requests.find(|(_, record)| record.input_tokens > PROMPT_TOKENS_MAX);
+    long.map_or(Ok(()), |(row, record)| {
+        let file = trace.source.name.clone();
+        Err(RenderError::Prompt { file, row: row.row, tokens: record.input_tokens })
+    })
 }
 
 /// Adds the JSON body of one request to `out`, the very bytes [`render`] gives it, without keeping
