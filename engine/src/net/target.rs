@@ -4,7 +4,7 @@
 //! later stage can leak them. Nothing is looked up after the start barrier.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use http::Uri;
 
@@ -64,7 +64,7 @@ impl Target {
                         .into(),
                 );
             }
-            other => return fail(format!("--url has the scheme {other:?}; use http")),
+            _ => return fail("--url has a scheme other than http; use http".into()),
         }
         if uri.query().is_some() {
             return fail(
@@ -103,7 +103,18 @@ impl Target {
         let name = self.host.trim_start_matches('[').trim_end_matches(']');
         let found = (name, self.port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
         match found {
-            Ok(addresses) if !addresses.is_empty() => Ok(addresses),
+            Ok(mut addresses) if !addresses.is_empty() => {
+                // This host has two names for itself, and a hosts file often knows only one.
+                if name.eq_ignore_ascii_case("localhost") {
+                    for own in [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()] {
+                        let own = SocketAddr::new(own, self.port);
+                        if !addresses.contains(&own) {
+                            addresses.push(own);
+                        }
+                    }
+                }
+                Ok(addresses)
+            }
             Ok(_) => Err(TargetError(format!("the host {name:?} of --url has no address"))),
             Err(error) => Err(TargetError(format!(
                 "the host {name:?} of --url could not be looked up: {error}"
@@ -145,6 +156,15 @@ mod tests {
         let words = shown("http://me:hunter2@host:1");
         assert!(words.contains("--api-key"));
         assert!(!words.contains("hunter2"));
+    }
+
+    #[test]
+    fn localhost_is_this_host_on_either_family() {
+        let found = Target::parse("localhost:9000").expect("a URL").resolve().expect("known");
+        for own in ["127.0.0.1:9000", "[::1]:9000"] {
+            let own: SocketAddr = own.parse().expect("literal");
+            assert_eq!(found.iter().filter(|&&address| address == own).count(), 1, "{found:?}");
+        }
     }
 
     #[test]
