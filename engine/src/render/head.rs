@@ -30,12 +30,15 @@ const FRAMING: [&str; 9] = [
 ];
 
 /// The path of a request: the base URL's, joined with the endpoint's; a `/v1` both have stands
-/// once.
+/// once, and a base URL that already is the endpoint's stays as it is.
 #[must_use]
 pub fn request_path(base_path: &str, options: &RenderOptions) -> String {
     let endpoint = options.path.as_deref().unwrap_or(options.endpoint.path());
     let endpoint = endpoint.trim_start_matches('/');
     let base = base_path.trim_end_matches('/');
+    if base.strip_suffix(endpoint).is_some_and(|before| before.ends_with('/')) {
+        return base.to_owned();
+    }
     let rest = endpoint.strip_prefix("v1").filter(|rest| rest.is_empty() || rest.starts_with('/'));
     match rest {
         Some(rest) if base.ends_with("/v1") => format!("{base}{rest}"),
@@ -210,6 +213,10 @@ mod tests {
             ("/v1", Some("/generate"), "/v1/generate"),
             ("/v1", Some("v1/generate"), "/v1/generate"),
             ("/v1", Some("/v1beta/x"), "/v1/v1beta/x"),
+            ("/v1/chat/completions", None, "/v1/chat/completions"),
+            ("/openai/v1/chat/completions/", None, "/openai/v1/chat/completions"),
+            ("/x/generate", Some("/generate"), "/x/generate"),
+            ("/regenerate", Some("generate"), "/regenerate/generate"),
             ("", Some("generate"), "/generate"),
         ] {
             assert_eq!(path(base, own), joined, "{base} + {own:?}");
