@@ -174,6 +174,10 @@ impl Default for Yielder {
 impl Drop for Yielder {
     fn drop(&mut self) {
         self.state.closed.set(true);
+        // A runtime that is torn down by a panic wakes nobody any more.
+        if std::thread::panicking() {
+            return;
+        }
         if let Some(helper) = self.state.helper.borrow().as_ref() {
             helper.wake_by_ref();
         }

@@ -66,8 +66,10 @@ impl<W: Write> Writer<W> {
         Ok(Self { file, records: Vec::new(), sequence: Vec::new(), failed: None })
     }
 
-    /// Empties the queues until `finished` is set and nothing is left in them.
+    /// Empties the queues until `finished` is set and nothing is left in them. However it ends, the
+    /// cores then know that nobody reads any more.
     pub fn serve(&mut self, exchanges: &[Arc<Exchange>], finished: &AtomicBool) {
+        let _leaving = Leaving(exchanges);
         self.records = vec![0; exchanges.len()];
         self.sequence = vec![0; exchanges.len()];
         loop {
@@ -112,6 +114,17 @@ impl<W: Write> Writer<W> {
             lost_records: written.lost,
             closing: written.closing,
             cores,
+        }
+    }
+}
+
+/// Says so when the writer goes, also by a panic.
+struct Leaving<'a>(&'a [Arc<Exchange>]);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        for exchange in self.0 {
+            exchange.abandoned.store(true, Ordering::Release);
         }
     }
 }

@@ -292,6 +292,8 @@ impl Core {
             };
             // Its followers are in the same list and get their own end; nothing fires any more.
             self.counters.count_never_sent();
+            // A plan may have more requests left than there is room for.
+            self.sink.wait_for_room();
             self.end(row.request, &done);
         }
     }

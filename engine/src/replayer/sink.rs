@@ -3,12 +3,14 @@
 //! Each core owns a fixed number of blocks. It fills one, hands it to the writer thread through a
 //! bounded queue and takes an empty one back through another. When the writer is so far behind that
 //! no empty block is left, records are counted as lost and a `Lost` record says so as soon as there
-//! is room: a slow disk can make a run invalid, but never late. Nothing here does IO.
+//! is room: a slow disk can make a run invalid, but never late. Only when a run is over does a core
+//! wait for room, and only as long as there is a writer. Nothing here does IO.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam::queue::ArrayQueue;
-use onbeat_shared::log::block::BlockBuffer;
+use onbeat_shared::log::block::{BLOCK_RECORDS, BlockBuffer};
 use onbeat_shared::log::record::Record;
 use onbeat_shared::units::{CoreIndex, RunNanos};
 
@@ -24,13 +26,20 @@ pub struct Exchange {
     pub full: ArrayQueue<BlockBuffer>,
     /// Blocks to be filled.
     pub empty: ArrayQueue<BlockBuffer>,
+    /// Nobody will empty a block any more.
+    pub abandoned: AtomicBool,
 }
 
 impl Exchange {
     /// An exchange with `blocks` empty blocks.
     #[must_use]
     pub fn new(core: CoreIndex, blocks: usize) -> Self {
-        let exchange = Self { core, full: ArrayQueue::new(blocks), empty: ArrayQueue::new(blocks) };
+        let exchange = Self {
+            core,
+            full: ArrayQueue::new(blocks),
+            empty: ArrayQueue::new(blocks),
+            abandoned: AtomicBool::new(false),
+        };
         for _ in 0..blocks {
             assert!(exchange.empty.push(BlockBuffer::new()).is_ok(), "the queue holds all blocks");
         }
@@ -76,14 +85,20 @@ impl Sink {
         }
     }
 
-    /// Hands over the last records. The writer must still be running.
+    /// Waits until two records find room, the second being the one that says how many were lost
+    /// before; at once when nobody will make room. For the end of a run, where it delays nobody.
+    pub fn wait_for_room(&mut self) {
+        while !self.have_room() && !self.exchange.abandoned.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Hands over the last records. Waits for a writer that is behind.
     pub fn finish(mut self) {
         if self.lost > 0 {
             let lost = Record::Lost { time: RunNanos(0), count: self.lost };
-            // The end of a run is the one place where waiting for the writer delays nobody.
-            while !(self.have_room() && self.try_push(&lost)) {
-                std::thread::yield_now();
-            }
+            self.wait_for_room();
+            let _ = self.try_push(&lost);
         }
         self.flush();
     }
@@ -104,7 +119,11 @@ impl Sink {
         self.block.as_mut().is_some_and(|block| block.push(record).is_ok())
     }
 
+    /// Whether two more records find room.
     fn have_room(&mut self) -> bool {
+        if self.block.as_ref().is_some_and(|block| block.len() + 2 > BLOCK_RECORDS) {
+            self.hand_over();
+        }
         if self.block.is_none() {
             self.block = self.exchange.empty.pop();
         }
@@ -146,6 +165,48 @@ mod tests {
         sink.flush();
         let block = exchange.full.pop().expect("flushed");
         assert_eq!(block.len(), 2, "one record says how many were lost, one is new");
+    }
+
+    #[test]
+    fn the_end_of_a_run_waits_for_room_but_not_for_a_writer_that_is_gone() {
+        let exchange = Arc::new(Exchange::new(CoreIndex(0), 1));
+        let mut sink = Sink::new(Arc::clone(&exchange));
+        while sink.lost_records() == 0 {
+            sink.push(&record(0));
+        }
+        exchange.abandoned.store(true, Ordering::Release);
+        sink.wait_for_room();
+        sink.finish();
+        assert_eq!(exchange.full.len(), 1);
+    }
+
+    #[test]
+    fn a_writer_that_is_behind_loses_nothing_at_the_end_of_a_run() {
+        let exchange = Arc::new(Exchange::new(CoreIndex(0), 2));
+        let writer = Arc::clone(&exchange);
+        let scribe = std::thread::Builder::new()
+            .name("slow".to_owned())
+            .spawn(move || {
+                let mut records = 0;
+                while records < 20_000 {
+                    let Some(mut block) = writer.full.pop() else {
+                        std::thread::yield_now();
+                        continue;
+                    };
+                    records += block.len();
+                    block.clear();
+                    writer.empty.push(block).expect("the queue holds all blocks");
+                }
+            })
+            .expect("a thread");
+        let mut sink = Sink::new(exchange);
+        for number in 0..20_000 {
+            sink.wait_for_room();
+            sink.push(&record(number));
+        }
+        assert_eq!(sink.lost_records(), 0);
+        sink.finish();
+        scribe.join().expect("no panic");
     }
 
     #[test]

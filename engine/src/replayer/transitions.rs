@@ -142,3 +142,34 @@ fn a_write_that_fails_ends_its_connection_even_if_no_read_does() {
         drop(server);
     });
 }
+
+#[test]
+fn a_stopped_plan_longer_than_the_room_for_records_is_written_whole() {
+    const REQUESTS: usize = 10_000;
+    on_both_drivers(|| async {
+        let bench = Bench::new(REQUESTS, 1, 2).await;
+        let blocks = Arc::clone(&bench.blocks);
+        let scribe = std::thread::Builder::new()
+            .name("scribe".to_owned())
+            .spawn(move || {
+                let mut records = 0;
+                // One tells of the warm-up's connection.
+                while records < REQUESTS + 1 {
+                    let Some(mut block) = blocks.full.pop() else {
+                        std::thread::yield_now();
+                        continue;
+                    };
+                    records += block.len();
+                    block.clear();
+                    assert!(blocks.empty.push(block).is_ok(), "the queue holds all blocks");
+                }
+            })
+            .expect("a thread");
+        let mut core = bench.core.borrow_mut();
+        core.stop();
+        core.give_up_unsent();
+        core.sink.flush();
+        assert_eq!((core.remaining, core.sink.lost_records()), (0, 0));
+        scribe.join().expect("every record arrived");
+    });
+}
