@@ -22,6 +22,7 @@
 pub mod cli;
 pub mod clock;
 pub mod conductor;
+pub mod doctor;
 pub mod error;
 pub mod limits;
 pub mod mock;

@@ -45,6 +45,8 @@ pub const ERROR_TEXT_BYTES_MAX: usize = 1 << 10;
 const _: () = assert!(TRACE_WINDOW_BYTES.is_multiple_of(64 << 10));
 // simd-json counts a document's bytes in 32 bits.
 const _: () = assert!(TRACE_LINE_BYTES_MAX < u32::MAX as usize);
+/// Most of one file below `/proc` or `/sys` that is read: `/proc/interrupts` grows with the CPUs.
+pub const MACHINE_FILE_BYTES_MAX: u64 = 16 << 20;
 /// Longest head of a request the mock reads.
 pub const MOCK_HEAD_BYTES_MAX: usize = 64 << 10;
 /// Most header lines of a request the mock reads.

@@ -19,6 +19,7 @@ use onbeat_shared::units::{CoreIndex, NANOS_PER_SECOND};
 
 use crate::clock::unix_ns;
 use crate::conductor::{Conducted, Job, Watch, conduct, host, warmup};
+use crate::doctor;
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
 use crate::net::target::Target;
@@ -51,6 +52,8 @@ pub struct RunConfig {
     pub cores: CoreChoice,
     /// How cores wait.
     pub pacing: Pacing,
+    /// Lock the process's memory before zero, as far as that is allowed.
+    pub lock_memory: bool,
     /// How sockets are driven; `None`: io_uring where it is allowed.
     pub driver: Option<DriverKind>,
     /// Time limits of an exchange.
@@ -149,7 +152,7 @@ fn replay(
     for row in &mut plan.rows {
         row.body_bytes = bodies.body_bytes(row.request);
     }
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         run_id,
         onbeat_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ns: unix_ns(),
@@ -178,9 +181,18 @@ fn replay(
         planned: u32::try_from(plan.rows.len()).expect("a plan is bounded by its index type"),
         endpoint: options.path.clone().unwrap_or_else(|| options.endpoint.path().to_owned()),
         model: options.model.clone(),
+        doctor: Some(doctor::glance(cpus).json()),
+        memory_lock: None,
     };
     // The trace's own memory is not needed while requests are sent.
     drop(trace);
+    if config.lock_memory {
+        let lock = host::lock_memory();
+        if let Some(words) = lock.shortfall() {
+            watch.say(&words);
+        }
+        manifest.memory_lock = Some(lock.name().to_owned());
+    }
     let assignments = assign(config, &options, &plan, cpus, driver, address)?;
     conduct(
         Job { plan: Arc::new(plan), bodies: Arc::new(bodies), assignments, manifest, log },

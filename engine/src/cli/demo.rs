@@ -87,6 +87,7 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
         target,
         cores: crate::run::CoreChoice::Count(1),
         pacing: Pacing::Hybrid { margin_ns: 0 },
+        lock_memory: false,
         driver: None,
         limits: Limits::default(),
         warm_connections: None,

@@ -5,6 +5,7 @@
 //! into values as meant and calls the library. Only this folder prints.
 
 pub mod demo;
+pub mod doctor;
 pub mod export;
 pub mod flags;
 pub mod inspect;
@@ -46,6 +47,8 @@ pub enum Command {
     Report(report::Args),
     /// Write a run's tables: per request or per chunk.
     Export(export::Args),
+    /// Check this machine for precision and say what would help, with the commands.
+    Doctor(doctor::Args),
     /// Run a stand-in inference server with a scheduler and a prefix cache.
     Mock(Box<mock::Args>),
     /// Show the whole thing: mock server, bundled trace, replay and report in one command.
@@ -77,6 +80,7 @@ pub fn run(cli: Cli) -> Result<u8, EngineError> {
         Command::Inspect(args) => inspect::run(&args, &mut out),
         Command::Report(args) => report::run(&args, &mut out),
         Command::Export(args) => export::run(&args, &mut out),
+        Command::Doctor(args) => doctor::run(&args, &mut out),
         Command::Mock(args) => mock::run(&args, &mut out),
         Command::Demo(args) => demo::run(&args, &mut out),
         Command::Completions { shell } => {

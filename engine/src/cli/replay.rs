@@ -57,6 +57,7 @@ impl Args {
             target: self.target.target()?,
             cores: self.run.core_choice(),
             pacing: self.run.pacing_kind(),
+            lock_memory: self.run.lock_memory,
             driver: self.target.driver_kind(),
             limits: self.target.limits(),
             warm_connections: self.target.warm_connections,

@@ -54,6 +54,14 @@ pub struct Manifest {
     pub endpoint: String,
     /// The model asked for.
     pub model: String,
+    /// What the machine does to precision, as `onbeat doctor` words it; logs of older versions have
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doctor: Option<serde_json::Value>,
+    /// What became of the wish to lock memory: `whole`, `at_start` (what was allocated later is
+    /// not locked) or `refused`; `None`: it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_lock: Option<String>,
 }
 
 /// The lateness limit where the manifest does not say: 1 ms.
@@ -86,6 +94,8 @@ impl Manifest {
             planned,
             endpoint: unknown(),
             model: unknown(),
+            doctor: None,
+            memory_lock: None,
         }
     }
 }
@@ -299,6 +309,18 @@ mod tests {
             FileHeader::read(b"{\"timestamp\": 1}", false),
             Err(LogError::NotALog { .. })
         ));
+    }
+
+    #[test]
+    fn a_manifest_of_an_older_version_reads() {
+        let mut manifest = Manifest::lost(7);
+        let old = serde_json::to_value(&manifest).expect("JSON's own types");
+        assert!(old.get("doctor").is_none() && old.get("memory_lock").is_none());
+        assert_eq!(serde_json::from_value::<Manifest>(old).expect("reads"), manifest);
+        manifest.doctor = Some(serde_json::json!({"schema_version": 1}));
+        manifest.memory_lock = Some("whole".to_owned());
+        let new = serde_json::to_value(&manifest).expect("JSON's own types");
+        assert_eq!(serde_json::from_value::<Manifest>(new).expect("reads"), manifest);
     }
 
     #[test]

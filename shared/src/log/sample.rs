@@ -427,6 +427,8 @@ fn manifest() -> Manifest {
         planned: 0,
         endpoint: "/v1/chat/completions".to_owned(),
         model: "sample-model".to_owned(),
+        doctor: None,
+        memory_lock: None,
     }
 }
 

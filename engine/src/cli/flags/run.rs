@@ -24,6 +24,10 @@ pub struct RunFlags {
     #[arg(long, value_enum, default_value_t, value_name = "WAY")]
     pub pacing: PacingFlag,
 
+    /// Keep all memory from being swapped out; where that is not allowed, say so and go on.
+    #[arg(long)]
+    pub lock_memory: bool,
+
     /// After a stop, let requests in flight finish for this many seconds.
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds)]
     pub drain_seconds: f64,
@@ -109,7 +113,11 @@ impl RunFlags {
     }
 }
 
-fn cores(text: &str) -> Result<CoresFlag, String> {
+/// Reads `--cores`.
+///
+/// # Errors
+/// What is wrong with it and what would be right.
+pub fn cores(text: &str) -> Result<CoresFlag, String> {
     if text == "auto" {
         return Ok(CoresFlag::Auto);
     }

@@ -4,7 +4,7 @@
 //! the labels; what is not known is said in words, never shown as zero. Formulas come with
 //! `verbose`. Nothing is computed here beyond shares of counts.
 
-mod page;
+pub(in crate::cli) mod page;
 
 use std::io::{self, Write};
 

@@ -10,13 +10,13 @@ const INDENT: usize = 13;
 
 /// Lines of text with labels at the left.
 #[derive(Default)]
-pub(super) struct Page {
-    pub(super) text: String,
+pub(in crate::cli) struct Page {
+    pub(in crate::cli) text: String,
 }
 
 impl Page {
     /// An empty line.
-    pub(super) fn blank(&mut self) {
+    pub(in crate::cli) fn blank(&mut self) {
         self.text.push('\n');
     }
 
@@ -32,17 +32,28 @@ impl Page {
     }
 
     /// Words, wrapped.
-    pub(super) fn paragraph(&mut self, words: &str) {
+    pub(in crate::cli) fn paragraph(&mut self, words: &str) {
         self.wrapped("", words);
     }
 
-    fn wrapped(&mut self, first: &str, words: &str) {
+    /// A shell's command behind `first`, in lines that the shell joins.
+    pub(in crate::cli) fn command(&mut self, first: &str, command: &str) {
+        self.broken(first, command, " \\");
+    }
+
+    /// Words behind `first`, wrapped.
+    pub(in crate::cli) fn wrapped(&mut self, first: &str, words: &str) {
+        self.broken(first, words, "");
+    }
+
+    /// Wraps; `joint` ends every line but the last.
+    fn broken(&mut self, first: &str, words: &str, joint: &str) {
         let indent = first.len();
         let mut line = first.to_owned();
         for word in words.split_whitespace() {
             let word = ascii(word);
-            if line.len() > indent && line.len() + 1 + word.len() > WIDTH {
-                self.line(&line);
+            if line.len() > indent && line.len() + 1 + word.len() + joint.len() > WIDTH {
+                self.line(&(line + joint));
                 line = " ".repeat(indent);
             }
             if line.len() > indent {
