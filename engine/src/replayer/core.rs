@@ -63,7 +63,8 @@ pub(super) struct Core {
     /// Connections opened before zero, stamped on the clock of the warm-up.
     warm_connects: Vec<Record>,
     alarm: Rc<Alarm>,
-    /// When the pacer means to wake up; earlier news moves the alarm.
+    /// When the sleeping pacer means to wake up, and earlier news moves the alarm; the beginning of
+    /// time while it is awake.
     armed_ns: i64,
     handle: std::rc::Weak<RefCell<Self>>,
 }
@@ -106,7 +107,7 @@ impl Core {
                 open_failures: Vec::new(),
                 warm_connects: Vec::with_capacity(slots),
                 alarm,
-                armed_ns: i64::MAX,
+                armed_ns: i64::MIN,
                 handle: handle.clone(),
             })
         })
@@ -180,6 +181,12 @@ impl Core {
     /// The pacer goes to sleep until `wake_ns` on the monotonic clock.
     pub(super) fn arm(&mut self, wake_ns: i64) {
         self.armed_ns = wake_ns;
+    }
+
+    /// The pacer is awake; returns what the alarm was set to at last.
+    pub(super) fn disarm(&mut self) -> i64 {
+        // While the pacer is awake nobody needs to wake it.
+        std::mem::replace(&mut self.armed_ns, i64::MIN)
     }
 
     /// Puts `exchange` on a connection: an idle one, or one opened for it.
@@ -373,6 +380,7 @@ impl Core {
     /// The connection of slot `index` could not be opened.
     pub(super) fn not_opened(&mut self, index: u32, since: RunNanos, error: std::io::Error) {
         let now = self.now();
+        self.worked = true;
         self.opening -= 1;
         let slot = &mut self.slots[index as usize];
         let exchange = slot.exchange.take();
@@ -394,6 +402,7 @@ impl Core {
 
     /// The tasks of slot `index` are done with its socket.
     pub(super) fn free_slot(&mut self, index: u32) {
+        self.worked = true;
         let slot = &mut self.slots[index as usize];
         assert!(slot.exchange.is_none(), "an exchange ends before its connection is forgotten");
         slot.state = State::Free;

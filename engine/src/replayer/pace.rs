@@ -42,7 +42,7 @@ pub(super) async fn pace(
                 Step::Turn => yielder.turn().await,
                 Step::Sleep { until_ns } => {
                     alarm.wait(until_ns).await?;
-                    pacer.woke(&mut core.borrow_mut(), until_ns);
+                    pacer.woke(&mut core.borrow_mut());
                 }
             }
         }
@@ -96,19 +96,22 @@ impl Pacer {
             return Step::Turn;
         }
         core.arm(until_ns);
+        self.watch.sleeps(monotonic_ns(), thread_cpu_ns());
         Step::Sleep { until_ns }
     }
 
-    fn woke(&mut self, core: &mut Core, wanted_ns: i64) {
-        core.arm(i64::MAX);
+    fn woke(&mut self, core: &mut Core) {
+        // The alarm may have been moved forward while the core slept.
+        let wanted_ns = core.disarm();
         let margin_ns = core.assignment.pacing.margin_ns();
         let span = self.watch.woke(monotonic_ns(), wanted_ns, margin_ns, thread_cpu_ns());
         log_stall(core, span);
     }
 
     fn chores(&mut self, core: &mut Core, shared: &Shared, now_ns: i64) {
-        let now = RunNanos(now_ns - core.zero_ns);
-        core.check_limits(now);
+        // Ending connections by the hundred is work, and no host's jitter.
+        core.worked = true;
+        core.check_limits(RunNanos(now_ns - core.zero_ns));
         core.report_next_due();
         core.counters.set_lost(core.sink.lost_records());
         if now_ns >= self.next_flush_ns {

@@ -3,7 +3,9 @@
 //! A pacing core looks at the clock every fraction of a microsecond. If it jumps by more than the
 //! threshold between two looks, and the core had nothing to do in between, the host took the core
 //! away (hypervisor steal, preemption, an interrupt). If the core did work in between, only the
-//! part of the gap in which the thread was not running counts. Pure: times arrive as arguments.
+//! part of the gap in which the thread was not running counts. Where the two cannot be told apart
+//! the core takes the blame: lateness of our own making must not pass for the host's. Pure: times
+//! arrive as arguments.
 
 /// A jump of the clock longer than this is a stall.
 pub const THRESHOLD_NS: i64 = 50_000;
@@ -58,8 +60,14 @@ impl StallWatch {
         (length_ns > THRESHOLD_NS).then_some(Span { start_ns, length_ns })
     }
 
+    /// The core goes to sleep.
+    pub const fn sleeps(&mut self, now_ns: i64, cpu_ns: i64) {
+        (self.latest_ns, self.base_ns, self.base_cpu_ns) = (now_ns, now_ns, cpu_ns);
+    }
+
     /// The core slept and wanted to wake at `wanted_ns`. Waking later than the margin that was kept
-    /// for it is the host's doing.
+    /// for it is the host's doing, but for the time in which answers were read meanwhile: it is not
+    /// known how much of that was after `wanted_ns`, so all of it is taken for ours.
     pub fn woke(
         &mut self,
         now_ns: i64,
@@ -67,8 +75,9 @@ impl StallWatch {
         margin_ns: i64,
         cpu_ns: i64,
     ) -> Option<Span> {
-        (self.latest_ns, self.base_ns, self.base_cpu_ns) = (now_ns, now_ns, cpu_ns);
-        let length_ns = now_ns - wanted_ns - margin_ns;
+        let own_ns = cpu_ns - self.base_cpu_ns;
+        self.sleeps(now_ns, cpu_ns);
+        let length_ns = now_ns - wanted_ns - margin_ns - own_ns;
         let start_ns = wanted_ns + margin_ns;
         (margin_ns > 0 && length_ns > THRESHOLD_NS).then_some(Span { start_ns, length_ns })
     }
@@ -98,5 +107,15 @@ mod tests {
         let span = watch.woke(2_900_000, 2_000_000, 200_000, 0);
         assert_eq!(span, Some(Span { start_ns: 2_200_000, length_ns: 700_000 }));
         assert_eq!(watch.woke(9_000_000, 8_000_000, 0, 0), None, "sleep mode keeps no margin");
+    }
+
+    #[test]
+    fn a_late_wake_up_is_no_stall_as_far_as_answers_were_read_meanwhile() {
+        let mut watch = StallWatch::new(0, 0);
+        watch.sleeps(0, 5_000);
+        assert_eq!(watch.woke(1_900_000, 1_000_000, 200_000, 700_000), None);
+        watch.sleeps(1_900_000, 700_000);
+        let span = watch.woke(3_900_000, 3_000_000, 200_000, 1_000_000);
+        assert_eq!(span, Some(Span { start_ns: 3_200_000, length_ns: 400_000 }));
     }
 }
