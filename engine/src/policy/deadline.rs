@@ -92,7 +92,8 @@ impl Deadlines {
     #[must_use]
     pub fn new(limits: &Limits, connections: usize) -> Self {
         Self {
-            shortest_ns: limits.shortest_ns(),
+            // An entry always lies ahead, or looking at what has come up would never end.
+            shortest_ns: limits.shortest_ns().map(|shortest_ns| shortest_ns.max(1)),
             armed: vec![false; connections],
             queue: BinaryHeap::with_capacity(connections),
         }
@@ -154,6 +155,16 @@ mod tests {
         assert_eq!(next(answering(60)), Some((80, "idle_timeout")));
         assert_eq!(next(answering(90)), Some((100, "total_timeout")));
         assert_eq!(Limits::default().next(answering(1)), None);
+    }
+
+    #[test]
+    fn a_limit_of_nothing_comes_up_once_a_look() {
+        let mut deadlines = Deadlines::new(&Limits { connect_ns: Some(0), ..LIMITS }, 1);
+        let now = RunNanos(7);
+        deadlines.watch(0, RunNanos(6));
+        assert_eq!(deadlines.pop(now), Some(0));
+        deadlines.again(0, RunNanos(50), now);
+        assert_eq!(deadlines.pop(now), None);
     }
 
     #[test]

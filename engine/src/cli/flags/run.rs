@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::target::{nanos, seconds};
+use super::target::{nanos, seconds_or_none};
 use crate::cli::progress::Ui;
 use crate::limits::CORES_MAX;
 use crate::replayer::Pacing;
@@ -29,7 +29,7 @@ pub struct RunFlags {
     pub lock_memory: bool,
 
     /// After a stop, let requests in flight finish for this many seconds.
-    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds_or_none)]
     pub drain_seconds: f64,
 
     /// The run log (default: run-TIME.beat in the artifact directory).

@@ -95,19 +95,53 @@ impl TargetFlags {
     }
 }
 
-/// A positive, finite number of seconds; bounded so that it fits the clock.
+/// A time limit in seconds: one the clock can tell from none, and far from the clock's end.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    /// A hundred years: far from the clock's end, and nobody waits longer.
+    const LEAST: f64 = 1e-9;
+    between(text, LEAST).map_err(|value| match value {
+        Some(value) => format!("{value} seconds is not a time limit; give more than 0"),
+        None => "give seconds as a number, like 2.5".to_owned(),
+    })
+}
+
+/// A time in seconds that may be none at all.
+pub(crate) fn seconds_or_none(text: &str) -> Result<f64, String> {
+    between(text, 0.0).map_err(|value| match value {
+        Some(value) => format!("{value} seconds is no time; give 0 or more"),
+        None => "give seconds as a number, like 2.5".to_owned(),
+    })
+}
+
+/// The number in `text` if it is within bounds; the error is the number, if it is one.
+fn between(text: &str, least: f64) -> Result<f64, Option<f64>> {
+    /// A hundred years: nobody waits longer.
     const MOST: f64 = 100.0 * 365.25 * 86_400.0;
-    match text.parse::<f64>() {
-        Ok(value) if value > 0.0 && value <= MOST => Ok(value),
-        Ok(value) => Err(format!("{value} seconds is not a time limit; give more than 0")),
-        Err(_) => Err("give seconds as a number, like 2.5".to_owned()),
-    }
+    let value = text.parse::<f64>().map_err(|_no_number| None)?;
+    if (least..=MOST).contains(&value) { Ok(value) } else { Err(Some(value)) }
 }
 
 /// Seconds as nanoseconds.
 #[expect(clippy::cast_possible_truncation, reason = "bounded to a hundred years when parsed")]
 pub(crate) fn nanos(seconds: f64) -> i64 {
     (seconds * 1e9).round() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_at_least_a_nanosecond() {
+        for (text, ns) in [("2.5", 2_500_000_000), ("1e-9", 1), ("3155760000", 3_155_760_000 * NS)]
+        {
+            assert_eq!(seconds(text).map(nanos), Ok(ns), "{text}");
+        }
+        for text in ["0", "1e-12", "-1", "nan", "inf", "3155760001", "soon", ""] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+        assert_eq!(seconds_or_none("0").map(nanos), Ok(0));
+        assert!(seconds_or_none("-0.1").is_err());
+    }
+
+    const NS: i64 = 1_000_000_000;
 }
