@@ -181,6 +181,20 @@ fn the_verdict_names_every_cause() {
 }
 
 #[test]
+fn a_burst_that_found_no_descriptor_was_not_held() {
+    // One instant has no rate, and what never left has no lateness.
+    let mut sample = Sample::new();
+    let left = sample.send(0);
+    sample.done(left, MS, Class::Ok);
+    let kept = sample.plan(0);
+    sample.done(kept, MS, Class::ClientNoDescriptor);
+    let report = plain(&sample);
+    assert!(!report.verdict.schedule_held);
+    assert!(report.verdict.reasons[0].contains("1 of 2"), "{:?}", report.verdict);
+    assert!(report.verdict.reasons[0].contains("ulimit -n"), "{:?}", report.verdict);
+}
+
+#[test]
 fn a_log_without_footer_tells_flight_from_not_reached() {
     // Case H10, with the sender killed.
     let mut sample = Sample::new();

@@ -30,6 +30,8 @@ pub struct Sending {
     pub not_reached: u64,
     /// Requests that left and have no end in the log.
     pub open: u64,
+    /// Requests that did not leave for want of a local resource: a descriptor, a port, memory.
+    pub kept_by_client: u64,
     /// Requests whose body was not ready when they were due.
     pub underruns: u64,
     /// First and last instant at which a request could leave.
@@ -60,9 +62,11 @@ impl Sending {
             sending.not_reached += u64::from(end == End::NotReached);
             let never = !sent && requests.outcome(i) == Some(Outcome::NeverSent);
             sending.never_sent += u64::from(never);
+            let by_client = matches!(end, End::Known(class) if !sent && class.is_client_side());
+            sending.kept_by_client += u64::from(by_client);
             let offered_now = sent
                 || match end {
-                    End::Known(class) if class.is_client_side() => true,
+                    End::Known(_) if by_client => true,
                     End::Known(_) | End::NeverSent => never && !stopped,
                     End::Open | End::NotReached => false,
                 };
@@ -201,6 +205,7 @@ mod tests {
         let whole = sending(&sample);
         assert_eq!((whole.planned, whole.sent, whole.never_sent), (103, 100, 1));
         assert_eq!((whole.offered, whole.achieved), (102, 100), "the server refused one");
+        assert_eq!(whole.kept_by_client, 1);
         sample.interrupted = true;
         assert_eq!(sending(&sample).offered, 101, "the user kept one back");
     }

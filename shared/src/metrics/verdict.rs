@@ -1,7 +1,7 @@
 //! Whether the schedule held, and if not, why and what to do about it.
 //!
-//! It held if every planned request left (those a user's stop kept back aside), at no less than 99
-//! % of the offered rate, with a p99 lateness outside host stalls within the limit, and every body
+//! It held if every planned request left (those aside that a user's stop kept back or the server
+//! gave no connection), at no less than 99 % of the offered rate, with a p99 lateness outside host stalls within the limit, and every body
 //! was ready when due. A log without a footer, and a run without a request, cannot show that and do
 //! not count as held. The measurement's validity is all this says; how the server did is elsewhere.
 
@@ -36,6 +36,13 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     }
     reasons.extend(unfinished(evidence));
     reasons.extend(never_sent(evidence));
+    if sending.kept_by_client > 0 {
+        reasons.push(format!(
+            "{} of {} planned requests found no descriptor, port or memory on this side; raise \
+             `ulimit -n`, or cap the connections (--max-connections)",
+            sending.kept_by_client, sending.planned
+        ));
+    }
     if let (Some(offered), Some(achieved)) = (sending.offered_rps(), sending.achieved_rps())
         && achieved < offered * ACHIEVED_SHARE_MIN
     {
