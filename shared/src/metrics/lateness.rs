@@ -9,8 +9,8 @@ use super::latency::span;
 use crate::run::{Run, Stall};
 use crate::units::NANOS_PER_MICRO;
 
-/// A request that was due this shortly after a stall's end still counts as hit by it: the core
-/// first sends what had gathered. As long as the shortest stall that is logged.
+/// A request that was due this shortly after a stall's end can still be late by it: the core first
+/// sends what had gathered. As long as the shortest stall that is logged.
 pub const STALL_SHADOW_NS: i64 = 50 * NANOS_PER_MICRO;
 
 /// Sent − max(due, ready) of request `i`; `None` if it never left.
@@ -19,17 +19,21 @@ pub fn lateness_ns(run: &Run, i: usize) -> Option<i64> {
     span(run.requests.intended(i), run.requests.sent(i))
 }
 
-/// Whether a host stall of request `i`'s core lies between the instant it could leave and the
-/// instant it left, or had ended just before. `None` if it never left.
+/// Whether host stalls explain the lateness of request `i`: half of it or more is time that its
+/// core lay in stalls, one that had ended just before it could leave included. A short stall
+/// during a long wait of another cause explains nothing. `None` if it never left.
 #[must_use]
 pub fn in_stall(run: &Run, i: usize) -> Option<bool> {
     let sent = run.requests.sent(i)?;
     let intended = run.requests.intended(i)?;
-    let stalls = run.stalls.of_core(run.requests.core(i)?);
-    // Stalls of one core follow each other, so the last that began before the sending decides.
-    let begun = stalls.partition_point(|stall| stall.start <= sent);
-    let hit = |stall: &Stall| stall.end().0.saturating_add(STALL_SHADOW_NS) >= intended.0;
-    Some(stalls[..begun].last().is_some_and(hit))
+    let core = run.requests.core(i)?;
+    let stalls = run.stalls.of_core(core);
+    let ended = stalls.partition_point(|stall| stall.end() <= intended);
+    let casts_shadow = |stall: &&Stall| stall.end().0.saturating_add(STALL_SHADOW_NS) >= intended.0;
+    let shadow_ns = stalls[..ended].last().filter(casts_shadow).map_or(0, |s| s.length_ns);
+    let stalled_ns = run.stalls.stalled_ns(core, intended, sent).saturating_add(shadow_ns);
+    let late_ns = sent.0.saturating_sub(intended.0).max(0).cast_unsigned();
+    Some(stalled_ns > 0 && stalled_ns.saturating_mul(2) >= late_ns)
 }
 
 #[cfg(test)]
@@ -52,6 +56,9 @@ mod tests {
             (1_100, 1_310, true),
             (1_340, 1_345, true),
             (1_360, 1_380, false),
+            // Late by something else, in which the stall was a small part.
+            (600, 1_310, false),
+            (900, 60_000, false),
         ];
         for (due, sent, _) in times {
             let request = sample.plan(due * US);

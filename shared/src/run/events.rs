@@ -29,12 +29,19 @@ impl Stall {
 #[derive(Clone, Debug, Default)]
 pub struct Stalls {
     rows: Vec<Stall>,
+    /// For each place in `rows`, and for its end, the length of all stalls before it.
+    before_ns: Vec<u64>,
 }
 
 impl Stalls {
     pub(super) fn new(mut rows: Vec<Stall>) -> Self {
         rows.sort_by_key(|stall| (stall.core, stall.start));
-        Self { rows }
+        let lengths = rows.iter().scan(0_u64, |sum, stall| {
+            *sum = sum.saturating_add(stall.length_ns);
+            Some(*sum)
+        });
+        let before_ns = std::iter::once(0).chain(lengths).collect();
+        Self { rows, before_ns }
     }
 
     /// Every stall, by core and then by time.
@@ -46,9 +53,30 @@ impl Stalls {
     /// One core's stalls, by time.
     #[must_use]
     pub fn of_core(&self, core: CoreIndex) -> &[Stall] {
-        let start = self.rows.partition_point(|stall| stall.core < core);
-        let end = self.rows.partition_point(|stall| stall.core <= core);
+        let (start, end) = self.places_of(core);
         &self.rows[start..end]
+    }
+
+    /// How much of the time between two instants one core lay in stalls, in nanoseconds.
+    #[must_use]
+    pub fn stalled_ns(&self, core: CoreIndex, from: RunNanos, to: RunNanos) -> u64 {
+        let start = self.places_of(core).0;
+        // Stalls of one core follow each other, so both their starts and their ends ascend.
+        let stalls = self.of_core(core);
+        let first = stalls.partition_point(|stall| stall.end() <= from);
+        let end = stalls.partition_point(|stall| stall.start < to);
+        if first >= end {
+            return 0;
+        }
+        let all = self.before_ns[start + end].saturating_sub(self.before_ns[start + first]);
+        let early = from.0.saturating_sub(stalls[first].start.0).max(0).cast_unsigned();
+        let late = stalls[end - 1].end().0.saturating_sub(to.0).max(0).cast_unsigned();
+        all.saturating_sub(early).saturating_sub(late)
+    }
+
+    fn places_of(&self, core: CoreIndex) -> (usize, usize) {
+        let start = self.rows.partition_point(|stall| stall.core < core);
+        (start, self.rows.partition_point(|stall| stall.core <= core))
     }
 }
 
@@ -93,4 +121,34 @@ pub struct Loss {
     pub time: RunNanos,
     /// How many.
     pub count: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stalled_time_is_that_of_the_core_between_the_instants() {
+        let stall = |core, start, length_ns| Stall {
+            core: CoreIndex(core),
+            start: RunNanos(start),
+            length_ns,
+        };
+        let rows = vec![stall(1, 0, 1_000), stall(0, 100, 10), stall(0, 200, 50), stall(0, 400, 5)];
+        let stalls = Stalls::new(rows);
+        for (from, to, ns) in [
+            (0, 1_000, 65),
+            (0, 100, 0),
+            (105, 210, 15),
+            (110, 200, 0),
+            (210, 220, 10),
+            (249, 401, 2),
+            (405, 900, 0),
+            (300, 250, 0),
+        ] {
+            let found = stalls.stalled_ns(CoreIndex(0), RunNanos(from), RunNanos(to));
+            assert_eq!(found, ns, "{from} to {to}");
+        }
+        assert_eq!(stalls.stalled_ns(CoreIndex(2), RunNanos(0), RunNanos(9)), 0);
+    }
 }
