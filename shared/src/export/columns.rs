@@ -225,8 +225,14 @@ fn derived<'a>() -> Vec<RequestColumn<'a>> {
         float("itl_ms", "(Last token - first token) / (completion tokens - 1)", |row| {
             ms(row, Metric::Itl)
         }),
-        float("e2e_ms", "Last token - sent", |row| ms(row, Metric::E2e)),
-        float("e2e_from_due_ms", "Last token - due", |row| ms(row, Metric::E2eFromDue)),
+        float("e2e_ms", "Last token (end of an answer without content events) - sent", |row| {
+            ms(row, Metric::E2e)
+        }),
+        float(
+            "e2e_from_due_ms",
+            "Last token (end of an answer without content events) - due",
+            |row| ms(row, Metric::E2eFromDue),
+        ),
         flag("slo_ttft", "Succeeded and meets the TTFT goal; null without one", |row| {
             meets(row, GoalKind::AtMost(Metric::Ttft))
         }),

@@ -97,10 +97,10 @@ impl Metric {
             Self::FirstOutputToken => "first token that is not reasoning - sent",
             Self::Ttst => "second content event - first content event",
             Self::Itl => "(last token - first token) / (completion tokens - 1)",
-            Self::Ntpot => "(last token - sent) / completion tokens",
+            Self::Ntpot => "e2e / completion tokens",
             Self::Decode => "last token - first token",
-            Self::E2e => "last token - sent",
-            Self::E2eFromDue => "last token - due",
+            Self::E2e => "last token (end of an answer without content events) - sent",
+            Self::E2eFromDue => "last token (end of an answer without content events) - due",
             Self::Send => "kernel accepted the last byte - sent",
             Self::FirstByte => "first byte of the answer - sent",
         }
@@ -171,7 +171,7 @@ pub fn tokens_per_s_per_user(run: &Run, i: usize) -> Option<f64> {
     itl_ns(run, i).filter(|&itl| itl > 0.0).map(|itl| 1e9 / itl)
 }
 
-/// (Last token − sent) / completion tokens.
+/// End to end / completion tokens.
 #[must_use]
 pub fn ntpot_ns(run: &Run, i: usize) -> Option<f64> {
     let tokens = tokens::completion(run, i).filter(|&tokens| tokens >= 1)?;
@@ -184,16 +184,22 @@ pub fn decode_ns(run: &Run, i: usize) -> Option<i64> {
     span(run.requests.first_token(i), run.requests.last_token(i))
 }
 
-/// Last token − sent.
+/// Last token − sent. A successful answer without content events, as every answer is that was not
+/// streamed, brought its last token with its last byte.
 #[must_use]
 pub fn e2e_ns(run: &Run, i: usize) -> Option<i64> {
-    span(run.requests.sent(i), run.requests.last_token(i))
+    span(run.requests.sent(i), answer_end(run, i))
 }
 
-/// Last token − due.
+/// The same from due.
 #[must_use]
 pub fn e2e_from_due_ns(run: &Run, i: usize) -> Option<i64> {
-    span(run.requests.due(i), run.requests.last_token(i))
+    span(run.requests.due(i), answer_end(run, i))
+}
+
+fn answer_end(run: &Run, i: usize) -> Option<RunNanos> {
+    let requests = &run.requests;
+    requests.last_token(i).or_else(|| requests.done(i).filter(|_| requests.is_ok(i)))
 }
 
 /// Kernel accepted the last byte − sent.
@@ -286,11 +292,17 @@ mod tests {
         sample.done(whole, 50 * MS, Class::Ok);
         let silent = sample.send(5);
         sample.done(silent, 60 * MS, Class::EmptyAnswer);
+        // Case F14: a JSON answer, with usage and without a stream.
+        let json = sample.send(10 * MS);
+        sample.usage(json, 50 * MS, [Some(9), Some(40), None]);
+        sample.done(json, 50 * MS, Class::Ok);
         let run = Run::read(&sample.bytes()).expect("a log");
         assert_eq!(itl_ns(&run, 0), None);
         assert_eq!(e2e_ns(&run, 0), Some(50 * MS));
         for metric in Metric::ALL {
             assert_eq!(metric.value_ns(&run, 1), None, "{}", metric.name());
         }
+        assert_eq!((ttft_ns(&run, 2), itl_ns(&run, 2)), (None, None));
+        assert_eq!((e2e_ns(&run, 2), ntpot_ns(&run, 2)), (Some(40 * MS), Some(1e6)));
     }
 }

@@ -300,7 +300,7 @@ pub struct Notes {
     pub ttft_ms_p99_failures_as_infinite: Option<f64>,
     /// The same for e2e.
     pub e2e_ms_p99_failures_as_infinite: Option<f64>,
-    /// Every successful answer came as one content event, so TTFT equals e2e.
+    /// No successful answer came in pieces: there is no ITL, and TTFT equals e2e or is unknown.
     pub answers_came_whole: bool,
     /// What is wrong with the log, in words.
     pub warnings: Vec<String>,
