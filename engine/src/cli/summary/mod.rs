@@ -185,7 +185,7 @@ fn table(page: &mut Page, report: &Report, verbose: bool) {
     adjusted(page, report);
     if report.notes.answers_came_whole {
         page.paragraph(
-            "Every answer came whole, not streamed: TTFT equals e2e, and there is no ITL.",
+            "Every answer came whole, not streamed: TTFT tells no more than e2e, and there is no ITL.",
         );
     }
 }
@@ -475,7 +475,7 @@ mod tests {
         tokens/s per user             0  no data
         Latency is of successful requests; percentiles are interpolated linearly, from exact values.
         Counting each failure as never answered, p99 TTFT is infinite and p99 e2e infinite.
-        Every answer came whole, not streamed: TTFT equals e2e, and there is no ITL.
+        Every answer came whole, not streamed: TTFT tells no more than e2e, and there is no ITL.
 
         Throughput   47.62 requests/s; tokens/s: input 4,762, output 47.62, total 4,810
                      successful requests over 0.105 s, first sending to last end; 500.0 requests/s of the
