@@ -113,11 +113,12 @@ fn doc(root: &Path) -> Result<Passed, String> {
     Ok(Passed::Plain)
 }
 
-/// The micro benches at their small size, in the profile and with the features that `test` built:
+/// The benches at their small size, in the profile and with the features that `test` built:
 /// `cargo bench` would compile every dependency again, optimised, to show only that they still run.
 fn bench(root: &Path) -> Result<Passed, String> {
-    let arguments = ["test", "--workspace", "--locked", "--quiet", "--bench", "micro"];
-    process::run(process::cargo(root).args(arguments))?;
+    let arguments = ["test", "--workspace", "--locked", "--quiet"];
+    let benches = ["--bench", "micro", "--bench", "replay"];
+    process::run(process::cargo(root).args(arguments).args(benches))?;
     Ok(Passed::Plain)
 }
 

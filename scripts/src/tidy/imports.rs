@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::masked::Masked;
-use super::{File, Problem};
+use super::{File, Problem, tree};
 
 /// Where the table is.
 pub(super) const TABLE_FILE: &str = "ARCHITECTURE.md";
@@ -19,8 +19,6 @@ const TABLE_HEADING: &str = "## Who may import whom";
 const SOURCE: &str = "engine/src/";
 /// Modules that everybody may use.
 const OPEN_TO_ALL: &[&str] = &["error", "limits"];
-/// Files that hold only tests.
-const TEST_STEMS: &[&str] = &["tests", "properties"];
 
 /// Module name → names it may use; `None` means all of them.
 type Table = BTreeMap<String, (usize, Option<Vec<String>>)>;
@@ -47,6 +45,9 @@ pub(super) fn check(architecture: &File, files: &[(&File, Masked)], problems: &m
             continue;
         };
         let Some(allowed) = allowed else { continue };
+        if tree::is_test_only(files, &file.path) {
+            continue;
+        }
         for (line, used) in uses(inside, masked) {
             let open = used == module || OPEN_TO_ALL.contains(&used.as_str());
             used_by.insert((module, used.clone()));
@@ -103,10 +104,6 @@ fn depth_of(inside: &str) -> usize {
 
 /// The top-level modules that code in a file refers to, with lines; tests are left out.
 fn uses(inside: &str, masked: &Masked) -> Vec<(usize, String)> {
-    let stem = inside.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
-    if TEST_STEMS.contains(&stem) {
-        return Vec::new();
-    }
     let tests = test_spans(masked);
     let code = masked.code();
     let up = vec!["super"; depth_of(inside)].join("::");

@@ -56,7 +56,8 @@ pub(super) fn check_modules(
             let words = format!("move to `{stem}/mod.rs`: its submodules are in that folder");
             problems.push(Problem::new(path, 1, words));
         }
-        let declared = || files.iter().any(|(parent, code)| declares(parent, code, path));
+        let declared =
+            || files.iter().any(|(parent, code)| declaration(parent, code, path).is_some());
         if is_module(path) && !roots.contains(path) && !declared() {
             problems.push(Problem::new(path, 1, "no `mod` declares this file: it never compiles"));
         }
@@ -70,8 +71,19 @@ fn is_module(path: &str) -> bool {
     in_source && !CRATE_ROOTS.contains(&name) && !folder.ends_with("/src/bin")
 }
 
-/// Whether `parent` is the file that would declare `path`, and does.
-fn declares(parent: &File, code: &Masked, path: &str) -> bool {
+/// Whether the module at `path`, or one around it, is declared under `#[cfg(test)]`.
+pub(super) fn is_test_only(files: &[(&File, Masked)], path: &str) -> bool {
+    files.iter().any(|(parent, code)| {
+        declaration(parent, code, path).is_some_and(|position| {
+            let before = code.code()[..position].trim_end();
+            let before = before.trim_end_matches("pub(crate)").trim_end_matches("pub(super)");
+            before.trim_end().ends_with("#[cfg(test)]") || is_test_only(files, &parent.path)
+        })
+    })
+}
+
+/// Where `parent` declares the module at `path`, if it is the file that would and does.
+fn declaration(parent: &File, code: &Masked, path: &str) -> Option<usize> {
     let (mut folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let mut stem = name.trim_end_matches(".rs");
     if stem == "mod" {
@@ -80,7 +92,8 @@ fn declares(parent: &File, code: &Masked, path: &str) -> bool {
     let (parent_folder, parent_name) = parent.path.rsplit_once('/').unwrap_or(("", &parent.path));
     let is_parent = parent_name == "mod.rs" || CRATE_ROOTS.contains(&parent_name);
     let declaration = format!("mod {stem};");
-    is_parent && parent_folder == folder && code.positions(&declaration).next().is_some()
+    let is_parent = is_parent && parent_folder == folder && parent.path != path;
+    if is_parent { code.positions(&declaration).next() } else { None }
 }
 
 /// Whether `other` is a Rust file in the folder `folder/stem`, not being its `mod.rs`.
@@ -143,6 +156,21 @@ mod tests {
         assert_eq!(words(&tree).len(), 1);
         let tree = [("tests/main.rs", ""), ("tests/faults.rs", "")];
         assert_eq!(words(&tree).len(), 1);
+    }
+
+    #[test]
+    fn modules_for_tests_only_are_told_from_others() {
+        let tree = [
+            ("engine/src/lib.rs", "pub mod wire;\n"),
+            ("engine/src/wire/mod.rs", "mod sse;\n#[cfg(test)]\npub(crate) mod cases;\n"),
+            ("engine/src/wire/cases/mod.rs", "mod deep;\n"),
+            ("engine/src/wire/cases/deep.rs", ""),
+            ("engine/src/wire/sse.rs", ""),
+        ];
+        let files = tree.map(|(path, text)| File { path: path.to_owned(), text: text.to_owned() });
+        let masked: Vec<_> = files.iter().map(|file| (file, Masked::new(&file.text))).collect();
+        let told: Vec<bool> = files.iter().map(|file| is_test_only(&masked, &file.path)).collect();
+        assert_eq!(told, [false, false, true, true, false]);
     }
 
     #[test]
