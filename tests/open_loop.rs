@@ -43,6 +43,8 @@ fn every_request_is_sent_once_and_counted_alike_on_both_sides() {
         let outcome = scenario.run();
         holds(&outcome, 60);
         assert_eq!(outcome.run.manifest.driver, driver.name());
+        let doctor = outcome.run.manifest.doctor.as_ref().expect("the machine was looked at");
+        assert_eq!(doctor["measured"], false);
     }
 }
 

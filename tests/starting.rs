@@ -91,3 +91,32 @@ impl onbeat::conductor::Watch for Impatient {
         Stop::Drain
     }
 }
+
+#[test]
+fn a_run_that_is_refused_does_not_replace_the_log_before_it() {
+    let precious = |scenario: &Scenario| {
+        std::fs::write(scenario.log_path(), "precious").expect("the folder is writable");
+        scenario.log_path()
+    };
+    let server = Scripted::start(|_, _| {});
+    let target = Target::parse(&server.address.to_string()).expect("an address");
+    // Its bodies do not fit.
+    let mut scenario = Scenario::new(&mooncake(2, 1, 10_000, 1));
+    scenario.config.overwrite = true;
+    scenario.config.target = target;
+    scenario.config.render.budget_bytes = Some(1_000);
+    let log = precious(&scenario);
+    let ran = onbeat::run::run(scenario.config.clone(), &mut Quiet::default());
+    assert!(ran.is_err());
+    assert_eq!(std::fs::read(&log).expect("still there"), b"precious");
+    // No connection opens.
+    let deaf = Deaf::with_room_for(1);
+    let mut scenario = Scenario::new(&mooncake(2, 1, 10, 1));
+    scenario.config.overwrite = true;
+    scenario.config.limits.connect_ns = Some(100_000_000);
+    let log = precious(&scenario);
+    scenario.config.target = Target::parse(&deaf.address.to_string()).expect("an address");
+    let config = scenario.config.clone();
+    assert!(ends(move || onbeat::run::run(config, &mut Quiet::default())).is_err());
+    assert_eq!(std::fs::read(&log).expect("still there"), b"precious");
+}

@@ -4,11 +4,8 @@
 //! connection is opened; a run that could not start leaves no log behind. Reading the log back and
 //! showing numbers is the caller's business.
 
-use std::fs::{File, OpenOptions};
-use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +15,7 @@ use onbeat_shared::trace::Trace;
 use onbeat_shared::units::{CoreIndex, NANOS_PER_SECOND};
 
 use crate::clock::unix_ns;
+use crate::conductor::log_file::LogFile;
 use crate::conductor::{Conducted, Job, Watch, conduct, host, warmup};
 use crate::doctor;
 use crate::error::EngineError;
@@ -118,12 +116,8 @@ pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError>
     }
     let driver = choose_driver(config.driver, watch);
     let address = reach(&config.target)?;
-    let log = create_log(&config.output, config.overwrite)?;
+    let log = LogFile::create(&config.output, config.overwrite)?;
     let ran = replay(&config, trace, plan, &cpus, driver, address, log, watch);
-    if ran.is_err() && std::fs::metadata(&config.output).is_ok_and(|meta| meta.len() == 0) {
-        // The run did not start, so nothing was recorded.
-        let _ = std::fs::remove_file(&config.output);
-    }
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
 }
 
@@ -135,7 +129,7 @@ fn replay(
     cpus: &[u16],
     driver: DriverKind,
     address: SocketAddr,
-    log: File,
+    log: LogFile,
     watch: &mut dyn Watch,
 ) -> Result<Conducted, EngineError> {
     let run_id = format!("{:x}-{:x}", unix_ns(), rustix::process::getpid().as_raw_nonzero());
@@ -280,35 +274,6 @@ fn reach(target: &Target) -> Result<SocketAddr, EngineError> {
         "{target} does not accept connections ({address}: {error}). Is the server running, and is \
          --url right?"
     )))
-}
-
-/// A new log, readable by its owner only; never through a symbolic link.
-fn create_log(path: &Path, overwrite: bool) -> Result<File, EngineError> {
-    let found = std::fs::symlink_metadata(path);
-    match &found {
-        Ok(_) if !overwrite => {
-            return Err(EngineError::Usage(format!(
-                "{} exists; name another file with --output, or replace it with --force",
-                path.display()
-            )));
-        }
-        Ok(meta) if !meta.is_file() => {
-            return Err(EngineError::Usage(format!(
-                "{} is not a regular file, and --force replaces nothing else",
-                path.display()
-            )));
-        }
-        Ok(_) => std::fs::remove_file(path)
-            .map_err(|source| EngineError::io("replace the run log", path, source))?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(_) => {}
-    }
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|source| EngineError::io("create the run log", path, source))
 }
 
 fn assign(

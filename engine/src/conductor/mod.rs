@@ -6,10 +6,10 @@
 //! request leaves; that was decided by the plan.
 
 pub mod host;
+pub mod log_file;
 pub mod warmup;
 pub mod writer;
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
@@ -21,6 +21,7 @@ use onbeat_shared::log::header::{Closing, CoreTotals, Manifest};
 use onbeat_shared::log::record::Record;
 use onbeat_shared::units::{CoreIndex, RunNanos};
 
+use self::log_file::LogFile;
 use self::writer::{Writer, Written};
 use crate::clock::{monotonic_ns, unix_ns};
 use crate::error::EngineError;
@@ -50,8 +51,8 @@ pub struct Job {
     pub assignments: Vec<Assignment>,
     /// Complete but for what the start barrier finds out.
     pub manifest: Manifest,
-    /// An empty file for the log.
-    pub log: File,
+    /// The log; it goes when the run does not begin.
+    pub log: LogFile,
 }
 
 /// How a run went, as far as its conductor saw it. The numbers are in the log.
@@ -98,12 +99,13 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     let mut exchanges = cores.exchanges.clone();
     let own = Arc::new(Exchange::new(CoreIndex::CONDUCTOR, CONDUCTOR_BLOCKS));
     exchanges.push(Arc::clone(&own));
-    let begun = Writer::begin(log, &manifest, &plan);
+    let begun = log.writer().and_then(|file| Writer::begin(file, &manifest, &plan));
     let mut writer = begun.map_err(|source| EngineError::Io {
         action: "write the run log",
         path: None,
         source,
     })?;
+    log.keep()?;
     let finished = Arc::new(AtomicBool::new(false));
     let ended = Arc::clone(&finished);
     let scribe = spawn("onbeat-writer".into(), move || {
