@@ -110,8 +110,7 @@ fn closing(findings: &[Finding]) -> String {
     let (problems, better) = (count(Level::Problem), count(Level::Better));
     let unknown = count(Level::Unknown);
     format!(
-        "{problems} to solve, {better} that could be better, {unknown} unknown, {} ok. Nothing was \
-         changed; commands last until the next boot.",
+        "{problems} to solve, {better} that could be better, {unknown} unknown, {} ok. Nothing was changed.",
         count(Level::Ok)
     )
 }
@@ -165,8 +164,7 @@ mod tests {
         assert_eq!(words[1..].join(" "), long.split_whitespace().collect::<Vec<_>>().join(" "));
         assert_eq!(
             closing(&findings),
-            "1 to solve, 1 that could be better, 1 unknown, 1 ok. Nothing was changed; commands \
-             last until the next boot."
+            "1 to solve, 1 that could be better, 1 unknown, 1 ok. Nothing was changed."
         );
     }
 

@@ -85,20 +85,29 @@ impl MemoryLock {
 
 /// Keeps the process's memory from being swapped out, as far as the system allows.
 ///
-/// Memory that is yet to come is locked only where there is no limit: with one, an allocation in
-/// the middle of a run would fail when the limit is reached.
+/// Memory that is yet to come is locked only where no limit applies: under one, an allocation in
+/// the middle of a run would fail when it is reached.
 #[must_use]
 pub fn lock_memory() -> MemoryLock {
-    let unlimited = Rlimit { current: None, maximum: None };
-    let limit = getrlimit(Resource::Memlock);
-    // Who may raise the hard limit does; others raise the soft one.
-    let raised = setrlimit(Resource::Memlock, unlimited).is_ok();
-    let soft = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let free = raised || (setrlimit(Resource::Memlock, soft).is_ok() && limit.maximum.is_none());
-    let flags =
-        if free { MlockAllFlags::CURRENT | MlockAllFlags::FUTURE } else { MlockAllFlags::CURRENT };
-    match mlockall(flags) {
-        Ok(()) if free => MemoryLock::Whole,
+    let everything = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE;
+    let hard = getrlimit(Resource::Memlock).maximum;
+    let raised = Rlimit { current: hard, maximum: hard };
+    let free = Rlimit { current: None, maximum: None };
+    if setrlimit(Resource::Memlock, free).is_ok() {
+        return match mlockall(everything) {
+            Ok(()) => MemoryLock::Whole,
+            Err(error) => MemoryLock::Refused(error.into()),
+        };
+    }
+    // Under a limit of nothing this works only for a process to which limits do not apply.
+    let nothing = Rlimit { current: Some(0), maximum: hard };
+    let exempt = setrlimit(Resource::Memlock, nothing).is_ok() && mlockall(everything).is_ok();
+    // A process may always raise its soft limit to the hard one; if not, the next call says so.
+    let _ = setrlimit(Resource::Memlock, raised);
+    if exempt {
+        return MemoryLock::Whole;
+    }
+    match mlockall(MlockAllFlags::CURRENT) {
         Ok(()) => MemoryLock::AtStart,
         Err(error) => MemoryLock::Refused(error.into()),
     }
