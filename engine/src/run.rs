@@ -210,7 +210,8 @@ fn plan_for_cores(trace: &Trace, config: &RunConfig) -> Result<(Plan, Vec<u16>),
         CoreChoice::Auto => {
             let (plan, cpus) = for_cpus(highest(&allowed, 1))?;
             let wanted = peak_rate(&plan.rows).div_ceil(RATE_PER_CORE);
-            let count = wanted.clamp(1, allowed.len().saturating_sub(1).clamp(1, CORES_MAX));
+            let most = config.max_connections.unwrap_or(CORES_MAX).clamp(1, CORES_MAX);
+            let count = wanted.clamp(1, allowed.len().saturating_sub(1).clamp(1, most));
             if count == 1 { Ok((plan, cpus)) } else { for_cpus(highest(&allowed, count)) }
         }
         CoreChoice::Count(count) if usize::from(*count) <= allowed.len() && *count > 0 => {
@@ -225,6 +226,7 @@ fn plan_for_cores(trace: &Trace, config: &RunConfig) -> Result<(Plan, Vec<u16>),
             Some(cpu) => Err(EngineError::Usage(format!(
                 "--cores: this process may not use CPU {cpu}; it may use {allowed:?}"
             ))),
+            None if cpus.is_empty() => Err(EngineError::Usage("--cores: name a CPU".into())),
             None => for_cpus(cpus.clone()),
         },
     }
@@ -291,7 +293,13 @@ fn assign(
             "the limit on open files leaves room for {room} connections; raise it with `ulimit -n`"
         )));
     }
-    let share = |all: usize| all.div_ceil(cpus.len());
+    if let Some(most) = config.max_connections.filter(|&most| most < cpus.len()) {
+        return Err(EngineError::Usage(format!(
+            "--max-connections {most}: each of the {} cores needs one; allow as many, or send from \
+             fewer with --cores",
+            cpus.len()
+        )));
+    }
     let secrets: Arc<[Secret]> = options
         .api_key
         .iter()
@@ -301,10 +309,10 @@ fn assign(
     let assignment = |(core, &cpu): (u16, &u16)| {
         let core = CoreIndex(core);
         let wanted = match config.warm_connections {
-            Some(all) => share(all),
+            Some(all) => share(all, core, cpus.len()),
             None => warmup::connections(&plan.rows, core),
         };
-        let cap = config.max_connections.map(share);
+        let cap = config.max_connections.map(|all| share(all, core, cpus.len()));
         Assignment {
             core,
             cpu: Some(cpu),
@@ -320,4 +328,24 @@ fn assign(
         }
     };
     Ok((0..).zip(cpus).map(assignment).collect())
+}
+
+/// What one of `cores` cores gets of `all`: together they get no more and no less.
+fn share(all: usize, core: CoreIndex, cores: usize) -> usize {
+    all / cores + usize::from(usize::from(core.0) < all % cores)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_share_a_cap_without_exceeding_it() {
+        for (all, cores) in [(1, 1), (3, 2), (7, 3), (64, 5), (4, 4)] {
+            let shares: Vec<_> =
+                (0..cores).map(|core| share(all, CoreIndex(core), usize::from(cores))).collect();
+            assert_eq!(shares.iter().sum::<usize>(), all, "{shares:?}");
+            assert!(shares.iter().all(|&share| share > 0), "{shares:?}");
+        }
+    }
 }
