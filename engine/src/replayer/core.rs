@@ -15,6 +15,7 @@ use onbeat_shared::units::{RequestIndex, RunNanos};
 
 use super::counters::Counters;
 use super::exchange::unanswered;
+use super::idle::Idle;
 use super::sink::Sink;
 use super::slot::{Exchange, Slot, State};
 use super::{Assignment, connection};
@@ -56,7 +57,7 @@ pub(super) struct Core {
     in_flight_at_stop: Vec<RequestIndex>,
     started: bool,
     queue: ReadyQueue,
-    idle: Vec<u32>,
+    idle: Idle,
     free: Vec<u32>,
     opening: usize,
     open_failures: Vec<std::io::Error>,
@@ -86,7 +87,7 @@ impl Core {
         Rc::new_cyclic(|handle| {
             RefCell::new(Self {
                 deadlines: Deadlines::new(&assignment.limits, slots),
-                idle: Vec::with_capacity(slots),
+                idle: Idle::new(slots),
                 free: Vec::with_capacity(slots),
                 slots: Vec::with_capacity(slots),
                 assignment,
@@ -307,7 +308,7 @@ impl Core {
 
     /// Hangs up every connection, so that the tasks that own them finish.
     pub(super) fn hang_up_all(&mut self) {
-        self.idle.clear();
+        self.idle = Idle::default();
         for slot in &mut self.slots {
             if slot.state != State::Free && slot.state != State::Closing {
                 slot.hang_up();
@@ -414,9 +415,7 @@ impl Core {
 
     /// A connection without an exchange is no longer usable.
     pub(super) fn drop_idle(&mut self, index: u32) {
-        if let Some(place) = self.idle.iter().rposition(|&idle| idle == index) {
-            self.idle.remove(place);
-        }
+        self.idle.remove(index);
         self.slots[index as usize].hang_up();
     }
 

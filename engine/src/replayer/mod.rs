@@ -16,6 +16,7 @@ pub mod stall;
 mod connection;
 mod core;
 mod exchange;
+mod idle;
 mod pace;
 mod slot;
 #[cfg(test)]
