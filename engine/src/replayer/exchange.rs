@@ -27,6 +27,8 @@ const PARTS_PER_CALL: usize = 128;
 const ERROR_TEXT_BYTES: usize = 1_024;
 /// A shorter secret is not looked for in a server's words.
 const SECRET_BYTES_MIN: usize = 4;
+/// A shorter word of a secret is not looked for by itself: it may be the name of a scheme.
+const SECRET_WORD_BYTES_MIN: usize = 8;
 
 /// The end of an exchange that never got an answer.
 pub(super) const fn unanswered(class: Class) -> AnswerEnd {
@@ -329,9 +331,11 @@ impl Scribe<'_> {
     }
 }
 
-/// Overwrites every secret in `text`, in place: a server may echo the headers it got.
+/// Overwrites every secret in `text`, in place: a server may echo the headers it got, or only the
+/// key behind `Bearer`.
 fn cut_secrets(text: &mut [u8], secrets: &[Secret]) {
-    for secret in secrets.iter().map(Secret::reveal) {
+    let words = |secret| std::iter::once(secret).chain(words_of(secret));
+    for secret in secrets.iter().map(Secret::reveal).flat_map(words) {
         // A shorter text would be found all over a message and says nothing to anybody.
         if secret.len() < SECRET_BYTES_MIN {
             continue;
@@ -344,12 +348,19 @@ fn cut_secrets(text: &mut [u8], secrets: &[Secret]) {
         // The text may have been cut in the middle of a secret.
         let longest = secret.len().min(text.len());
         if let Some(length) =
-            (SECRET_BYTES_MIN..longest).rev().find(|&length| text.ends_with(&secret[..length]))
+            (SECRET_BYTES_MIN..=longest).rev().find(|&length| text.ends_with(&secret[..length]))
         {
             let start = text.len() - length;
             text[start..].fill(b'*');
         }
     }
+}
+
+/// The long words of a header's value: a key behind its scheme, the cookies of a list.
+fn words_of(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value
+        .split(|byte| matches!(byte, b' ' | b'\t' | b',' | b';' | b'=' | b'"'))
+        .filter(|word| word.len() >= SECRET_WORD_BYTES_MIN)
 }
 
 fn write_text(sink: &mut Sink, request: RequestIndex, text: &[u8]) {
@@ -382,6 +393,10 @@ mod tests {
     fn a_secret_is_cut_wherever_a_server_repeats_it() {
         assert_eq!(cut("key sk-12345 and sk-12345", "sk-12345"), "key ******** and ********");
         assert_eq!(cut("cut at sk-12", "sk-12345"), "cut at *****");
+        assert_eq!(cut("sk-123", "sk-12345"), "******");
         assert_eq!(cut("abc", "abc"), "abc", "too short to look for");
+        assert_eq!(cut("wrong key: sk-12345", "Bearer sk-12345"), "wrong key: ********");
+        assert_eq!(cut("no session abcdefgh", "id=7; session=abcdefgh"), "no session ********");
+        assert_eq!(cut("Bearer is missing", "Bearer sk-12345"), "Bearer is missing");
     }
 }
