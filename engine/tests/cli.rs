@@ -64,10 +64,20 @@ fn write_trace(folder: &Path, rows: usize, gap_ms: usize) -> String {
 }
 
 fn replay(folder: &Path, url: &str, trace: &str) -> (Child, std::path::PathBuf) {
+    replay_with(folder, url, trace, &[])
+}
+
+fn replay_with(
+    folder: &Path,
+    url: &str,
+    trace: &str,
+    more: &[&str],
+) -> (Child, std::path::PathBuf) {
     let log = folder.join("run.beat");
     let child = Command::new(env!("CARGO_BIN_EXE_onbeat"))
         .args(["replay", trace, "--url", url, "--ui", "simple", "--output"])
         .arg(&log)
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -204,4 +214,27 @@ fn a_full_stderr_changes_no_exit_code() {
         .status()
         .expect("the binary was built");
     assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn a_pause_of_the_process_is_a_host_stall_however_it_waits() {
+    let mock = MockProcess::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 100_000, 10);
+    for pacing in ["spin", "hybrid", "sleep"] {
+        let (mut child, log) =
+            replay_with(folder.path(), &mock.url, &trace, &["--force", "--pacing", pacing]);
+        let _progress = wait_until_sending(&mut child);
+        let id = child.id();
+        let paused = Command::new("sh")
+            .args(["-c", &format!("kill -STOP {id}; sleep 0.2; kill -CONT {id}; kill -INT {id}")])
+            .status()
+            .expect("a shell");
+        assert!(paused.success());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+        let run = Run::read(&std::fs::read(log).expect("a log")).expect("it reads");
+        let longest = run.stalls.all().iter().map(|stall| stall.length_ns).max();
+        assert!(longest > Some(150_000_000), "{pacing}: {longest:?}");
+    }
 }

@@ -213,7 +213,7 @@ async fn life(
     let begun = match zero(&shared, &alarm).await? {
         Some(zero_ns) => {
             core.borrow_mut().start(zero_ns);
-            pace::pace(&core, &alarm, &shared).await?;
+            pace::pace(&core, &alarm, &shared, margin_for(wake_error_ns)).await?;
             true
         }
         None => false,

@@ -24,16 +24,17 @@ const CHORES_NS: i64 = 10_000_000;
 const FLUSH_NS: i64 = 250_000_000;
 
 /// Paces one core to its end. Runs as a task of its own, because a runtime never parks while its
-/// main future is runnable.
+/// main future is runnable. Waking up later than `wake_margin_ns` is the host's doing.
 pub(super) async fn pace(
     core: &CoreHandle,
     alarm: &Rc<Alarm>,
     shared: &std::sync::Arc<Shared>,
+    wake_margin_ns: i64,
 ) -> io::Result<()> {
     let (core, alarm, shared) = (Rc::clone(core), Rc::clone(alarm), std::sync::Arc::clone(shared));
     monoio::spawn(async move {
         let yielder = Yielder::new();
-        let mut pacer = Pacer::new(monotonic_ns());
+        let mut pacer = Pacer::new(monotonic_ns(), wake_margin_ns);
         loop {
             // A statement of its own: a borrow in the `match` head would last across its awaits.
             let step = pacer.step(&mut core.borrow_mut(), &shared);
@@ -58,6 +59,7 @@ enum Step {
 
 struct Pacer {
     watch: StallWatch,
+    wake_margin_ns: i64,
     next_chores_ns: i64,
     latest_chores_ns: i64,
     /// The latest chores came too late to judge by time limits.
@@ -67,9 +69,10 @@ struct Pacer {
 }
 
 impl Pacer {
-    fn new(now_ns: i64) -> Self {
+    fn new(now_ns: i64, wake_margin_ns: i64) -> Self {
         Self {
             watch: StallWatch::new(now_ns, thread_cpu_ns()),
+            wake_margin_ns,
             next_chores_ns: now_ns,
             latest_chores_ns: now_ns,
             excused: false,
@@ -108,7 +111,11 @@ impl Pacer {
     fn woke(&mut self, core: &mut Core) {
         // The alarm may have been moved forward while the core slept.
         let wanted_ns = core.disarm();
-        let margin_ns = core.assignment.pacing.margin_ns();
+        let margin_ns = match core.assignment.pacing {
+            // It keeps no margin, and is as late as this host wakes a sleeper at its ordinary worst.
+            Pacing::Sleep => self.wake_margin_ns,
+            other => other.margin_ns(),
+        };
         let span = self.watch.woke(monotonic_ns(), wanted_ns, margin_ns, thread_cpu_ns());
         log_stall(core, span);
     }
