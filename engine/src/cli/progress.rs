@@ -26,7 +26,7 @@ const IDLE_NS: i64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ui {
-    /// A redrawn line on a terminal, nothing elsewhere.
+    /// A redrawn line on a terminal, plain lines on a dumb one, nothing elsewhere.
     #[default]
     Auto,
     /// A plain line every two seconds, without control codes.
@@ -54,14 +54,15 @@ impl Terminal {
             let _ = signal_hook::flag::register(signal, Arc::clone(&interrupt));
         }
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let redraw = ui == Ui::Auto && std::io::stderr().is_terminal() && !dumb;
-        let bar = redraw.then(|| {
+        let watched = ui == Ui::Auto && std::io::stderr().is_terminal();
+        let bar = (watched && !dumb).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{spinner} {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
             bar
         });
-        Self { bar, simple: ui == Ui::Simple, next_line_ns: 0, interrupt, wanted: Stop::No }
+        let simple = ui == Ui::Simple || (watched && dumb);
+        Self { bar, simple, next_line_ns: 0, interrupt, wanted: Stop::No }
     }
 
     /// Takes the line away, so that the summary stands alone.
