@@ -63,6 +63,7 @@ fn a_pause_of_our_own_is_no_timeout_of_the_server() {
         }
         let id = Pid::from_child(&run.0);
         kill_process(id, Signal::STOP).expect("it runs");
+        #[expect(clippy::disallowed_methods, reason = "the pause is what is tested")]
         std::thread::sleep(Duration::from_secs(1));
         kill_process(id, Signal::CONT).expect("it is there");
         let ended = run.0.wait().expect("it ends");
