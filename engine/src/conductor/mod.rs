@@ -308,12 +308,12 @@ fn spawn<T: Send + 'static>(
 mod tests {
     use super::*;
     use crate::cli::progress::Quiet;
-    use crate::replayer::transitions::job;
+    use crate::replayer::transitions::{burst, job};
 
     #[test]
     fn a_core_that_fails_before_zero_ends_those_that_wait() {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-        let (healthy, shared) = job(&listener, 3);
+        let (healthy, shared) = job(&listener, &burst(3));
         let failing = Assignment { cpu: Some(u16::MAX), ..healthy.clone() };
         // The failing one last: whoever waits for the first one first waits forever.
         let mut cores = Cores::start(&[healthy, failing], &shared).expect("threads");

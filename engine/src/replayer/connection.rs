@@ -94,7 +94,7 @@ impl super::core::Core {
     /// A read of slot `index` has completed; returns whether there will be another.
     pub(super) fn arrived(&mut self, index: u32, read: io::Result<&[u8]>) -> bool {
         let time = self.now();
-        match read {
+        let goes_on = match read {
             Ok(bytes) if !bytes.is_empty() => {
                 // A due request does not wait for the parsing of an answer, but must not be put on
                 // a connection that talks out of turn.
@@ -110,7 +110,10 @@ impl super::core::Core {
                 self.fire_due();
                 false
             }
-        }
+        };
+        // The next turn of a session leaves as the one before it ends.
+        self.send_released();
+        goes_on
     }
 
     /// The connection of slot `index` is gone: ends what it carried and lets its tasks finish.

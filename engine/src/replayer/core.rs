@@ -57,6 +57,8 @@ pub(super) struct Core {
     in_flight_at_stop: Vec<RequestIndex>,
     started: bool,
     queue: ReadyQueue,
+    /// An end has released a request since anybody looked.
+    released: bool,
     idle: Idle,
     free: Vec<u32>,
     opening: usize,
@@ -97,6 +99,7 @@ impl Core {
                 sink,
                 sessions,
                 queue,
+                released: false,
                 zero_ns: 0,
                 worked: false,
                 tasks: 0,
@@ -207,15 +210,23 @@ impl Core {
         self.remaining -= 1;
         let Record::Done { time, .. } = *done else { return };
         let queue = &mut self.queue;
-        let mut earliest = i64::MAX;
+        let released = &mut self.released;
         self.sessions.end(request, time, |ready| {
-            earliest = earliest.min(ready.at.0);
+            *released = true;
             queue.push(ready);
         });
-        let wake_ns = earliest
-            .saturating_add(self.zero_ns)
-            .saturating_sub(self.assignment.pacing.margin_ns());
-        if earliest != i64::MAX && wake_ns < self.armed_ns {
+    }
+
+    /// Sends what an end has released, or sees to it that the pacer does in time.
+    pub(super) fn send_released(&mut self) {
+        if !std::mem::take(&mut self.released) {
+            return;
+        }
+        self.fire_due();
+        let Some(due) = self.next_due() else { return };
+        let margin_ns = self.assignment.pacing.margin_ns();
+        let wake_ns = due.0.saturating_add(self.zero_ns).saturating_sub(margin_ns);
+        if wake_ns < self.armed_ns {
             self.armed_ns = wake_ns;
             // The pacer looks again within its housekeeping period if the alarm cannot be moved.
             let _ = self.alarm.ring_at(wake_ns);
@@ -367,6 +378,7 @@ impl Core {
             self.log_connect(index, since, now, class, 0);
             if let Some(exchange) = exchange {
                 self.finish_exchange(&exchange, now, &unanswered(class));
+                self.send_released();
             }
             return;
         }
@@ -399,6 +411,7 @@ impl Core {
             }
             None => self.open_failures.push(error),
         }
+        self.send_released();
     }
 
     /// The tasks of slot `index` are done with its socket.

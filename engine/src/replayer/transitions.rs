@@ -23,12 +23,16 @@ use crate::policy::deadline::Limits;
 use crate::render::{self, RenderOptions};
 use crate::trace::{self, TraceOptions};
 
-/// One core's orders to send `requests` requests, all due at zero, to `listener`.
-pub(crate) fn job(listener: &TcpListener, requests: usize) -> (Assignment, Arc<Shared>) {
+/// So many requests, all due at zero.
+pub(crate) fn burst(requests: usize) -> String {
+    "{\"timestamp\":0,\"input_length\":2,\"output_length\":1,\"hash_ids\":[1]}\n".repeat(requests)
+}
+
+/// One core's orders to send all of a trace's text to `listener`.
+pub(crate) fn job(listener: &TcpListener, trace: &str) -> (Assignment, Arc<Shared>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("trace.jsonl");
-    let row = "{\"timestamp\":0,\"input_length\":2,\"output_length\":1,\"hash_ids\":[1]}\n";
-    std::fs::write(&path, row.repeat(requests)).expect("the folder is writable");
+    std::fs::write(&path, trace).expect("the folder is writable");
     let trace = trace::load(&path, &TraceOptions::default()).expect("a trace");
     let plan = plan::build(&trace, &PlanOptions::default()).expect("a plan");
     let bodies = render::render(&plan, &trace, &RenderOptions::default()).expect("small");
@@ -63,11 +67,11 @@ struct Bench {
 }
 
 impl Bench {
-    /// A core over `requests` requests that are all due at zero, with `warm` open connections and
-    /// `blocks` blocks for its records.
-    async fn new(requests: usize, warm: usize, blocks: usize) -> Self {
+    /// A core over a trace's text, with `warm` open connections and `blocks` blocks for its
+    /// records.
+    async fn new(trace: &str, warm: usize, blocks: usize) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
-        let (assignment, shared) = job(&listener, requests);
+        let (assignment, shared) = job(&listener, trace);
         let alarm = Rc::new(Alarm::new().expect("a timer"));
         let blocks = Arc::new(Blocks::new(CoreIndex(0), blocks));
         let core = Core::new(
@@ -107,7 +111,7 @@ fn on_both_drivers<F: Future<Output = ()>>(test: impl Fn() -> F) {
 fn a_due_request_is_not_put_on_the_connection_whose_end_is_being_read() {
     on_both_drivers(|| async {
         for read in [|| Ok(&[][..]), || Err(io::Error::from(io::ErrorKind::ConnectionReset))] {
-            let bench = Bench::new(1, 1, 4).await;
+            let bench = Bench::new(&burst(1), 1, 4).await;
             let mut core = bench.core.borrow_mut();
             assert!(!core.arrived(0, read()));
             assert!(core.slots[0].exchange.is_none());
@@ -119,7 +123,7 @@ fn a_due_request_is_not_put_on_the_connection_whose_end_is_being_read() {
 #[test]
 fn a_due_request_is_not_put_on_a_connection_that_talks_out_of_turn() {
     on_both_drivers(|| async {
-        let bench = Bench::new(1, 1, 4).await;
+        let bench = Bench::new(&burst(1), 1, 4).await;
         let mut core = bench.core.borrow_mut();
         assert!(core.arrived(0, Ok(b"HTTP/1.1 408 Request Timeout\r\n\r\n")));
         assert!(core.slots[0].exchange.is_none());
@@ -129,7 +133,7 @@ fn a_due_request_is_not_put_on_a_connection_that_talks_out_of_turn() {
 #[test]
 fn a_write_that_fails_ends_its_connection_even_if_no_read_does() {
     on_both_drivers(|| async {
-        let bench = Bench::new(1, 1, 4).await;
+        let bench = Bench::new(&burst(1), 1, 4).await;
         let server = bench.listener.accept().expect("the warm-up's connection");
         if let Some(wire) = &bench.core.borrow().slots[0].wire {
             wire.shut_for_writing();
@@ -147,7 +151,7 @@ fn a_write_that_fails_ends_its_connection_even_if_no_read_does() {
 fn a_stopped_plan_longer_than_the_room_for_records_is_written_whole() {
     const REQUESTS: usize = 10_000;
     on_both_drivers(|| async {
-        let bench = Bench::new(REQUESTS, 1, 2).await;
+        let bench = Bench::new(&burst(REQUESTS), 1, 2).await;
         let blocks = Arc::clone(&bench.blocks);
         let scribe = std::thread::Builder::new()
             .name("scribe".to_owned())
@@ -171,5 +175,25 @@ fn a_stopped_plan_longer_than_the_room_for_records_is_written_whole() {
         core.sink.flush();
         assert_eq!((core.remaining, core.sink.lost_records()), (0, 0));
         scribe.join().expect("every record arrived");
+    });
+}
+
+#[test]
+fn the_next_turn_leaves_as_the_one_before_it_ends() {
+    let turn = |id: u32, parent: i32| {
+        format!(
+            "{{\"chat_id\":{id},\"parent_chat_id\":{parent},\"timestamp\":1.0,\"input_length\":2,\
+             \"output_length\":1,\"type\":\"text\",\"turn\":{id},\"hash_ids\":[1]}}\n"
+        )
+    };
+    let trace = [turn(1, -1), turn(2, 1)].concat();
+    on_both_drivers(|| async {
+        let bench = Bench::new(&trace, 1, 4).await;
+        let mut core = bench.core.borrow_mut();
+        core.fire_due();
+        assert_eq!(core.slots[0].exchange.as_ref().map(|turn| turn.request.0), Some(0));
+        core.arrived(0, Ok(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"));
+        assert_eq!(core.slots[0].exchange.as_ref().map(|turn| turn.request.0), Some(1));
+        assert_eq!(core.remaining, 1);
     });
 }
