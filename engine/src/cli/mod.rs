@@ -26,7 +26,7 @@ use crate::error::EngineError;
 /// Replays recorded LLM inference traffic against an inference server, on time, and shows what
 /// happened.
 #[derive(Debug, Parser)]
-#[command(name = "onbeat", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "onbeat", version, max_term_width = 100)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
