@@ -72,15 +72,34 @@ fn a_stop_during_the_warm_up_ends_it() {
         scenario.config.driver = Some(driver);
         scenario.config.warm_connections = Some(3);
         let error = ends(move || {
-            let mut watch = Impatient;
+            // Asked three times between the stages, then by the warm-up.
+            let mut watch = Impatient { patience: 5 };
             scenario.run_watched(server.address, &mut watch).0.expect_err("it was stopped")
         });
         assert!(error.to_string().contains("before anything was sent"), "{error}");
+        assert_eq!(error.exit_code(), 130);
     }
 }
 
-/// A user who stops a run before it starts.
-struct Impatient;
+#[test]
+fn a_stop_while_the_plan_is_made_ends_it_with_the_stage() {
+    for patience in 0..3 {
+        let server = Deaf::with_room_for(1);
+        let scenario = Scenario::new(&mooncake(3, 1, 10, 2));
+        let log = scenario.log_path();
+        let error = ends(move || {
+            let mut watch = Impatient { patience };
+            scenario.run_watched(server.address, &mut watch).0.expect_err("it was stopped")
+        });
+        assert_eq!(error.exit_code(), 130, "{error}");
+        assert!(!log.exists(), "a run that did not start leaves no log");
+    }
+}
+
+/// A user who stops a run before it starts, once asked more often than this.
+struct Impatient {
+    patience: u32,
+}
 
 impl onbeat::conductor::Watch for Impatient {
     fn say(&mut self, _words: &str) {}
@@ -88,7 +107,13 @@ impl onbeat::conductor::Watch for Impatient {
     fn look(&mut self, _: i64, _: u64, _: &onbeat::replayer::counters::Snapshot) {}
 
     fn stop(&mut self) -> Stop {
-        Stop::Drain
+        match self.patience.checked_sub(1) {
+            Some(left) => {
+                self.patience = left;
+                Stop::No
+            }
+            None => Stop::Drain,
+        }
     }
 }
 

@@ -8,6 +8,9 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+/// The exit code of a run that the user stopped: 128 and the number of SIGINT.
+pub const INTERRUPTED: u8 = 130;
+
 /// A failure that ends a command, with the words for its user.
 #[derive(Debug)]
 pub enum EngineError {
@@ -27,6 +30,8 @@ pub enum EngineError {
     },
     /// The run could not start or go on: exit code 1.
     Run(String),
+    /// The user stopped the run before it had sent anything: exit code 130, as after that.
+    Stopped,
 }
 
 impl EngineError {
@@ -36,6 +41,7 @@ impl EngineError {
         match self {
             Self::Usage(_) => 2,
             Self::Input(_) | Self::Io { .. } | Self::Run(_) => 1,
+            Self::Stopped => INTERRUPTED,
         }
     }
 
@@ -50,6 +56,7 @@ impl fmt::Display for EngineError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(words) | Self::Input(words) | Self::Run(words) => out.write_str(words),
+            Self::Stopped => out.write_str("stopped before anything was sent"),
             Self::Io { action, path: Some(path), source } => {
                 write!(out, "could not {action} {}: {source}", path.display())
             }

@@ -25,7 +25,7 @@ use crate::plan::{self, Plan, PlanOptions};
 use crate::policy::deadline::Limits;
 use crate::render::{self, Destination, RenderOptions, Secret};
 use crate::replayer::driver::DriverKind;
-use crate::replayer::{Assignment, Pacing, affinity, stall};
+use crate::replayer::{Assignment, Pacing, Stop, affinity, stall};
 use crate::trace::{self, TraceOptions};
 
 /// Requests a second that one core is asked to send when the user does not say how many cores.
@@ -101,6 +101,7 @@ pub struct Ran {
 /// has been sent then.
 pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError> {
     let trace = trace::load(&config.trace, &config.trace_options)?;
+    go_on(watch)?;
     for warning in &trace.warnings {
         watch.say(&warning.to_string());
     }
@@ -116,9 +117,18 @@ pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError>
     }
     let driver = choose_driver(config.driver, watch);
     let address = reach(&config.target)?;
+    go_on(watch)?;
     let log = LogFile::create(&config.output, config.overwrite)?;
     let ran = replay(&config, trace, plan, &cpus, driver, address, log, watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
+}
+
+/// Between two stages that take long: does the user still want the run?
+fn go_on(watch: &mut dyn Watch) -> Result<(), EngineError> {
+    match watch.stop() {
+        Stop::No => Ok(()),
+        Stop::Drain | Stop::Now => Err(EngineError::Stopped),
+    }
 }
 
 #[expect(clippy::too_many_arguments, reason = "the stages' outputs meet here and nowhere else")]
@@ -142,6 +152,7 @@ fn replay(
         ..config.render.clone()
     };
     let bodies = render::render(&plan, &trace, &options)?;
+    go_on(watch)?;
     let mut plan = plan;
     for row in &mut plan.rows {
         row.body_bytes = bodies.body_bytes(row.request);

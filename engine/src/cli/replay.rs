@@ -20,11 +20,8 @@ use crate::cli::report::{self, GoalFlags};
 use crate::cli::summary;
 use crate::clock::unix_ns;
 use crate::conductor::Watch;
-use crate::error::EngineError;
+use crate::error::{EngineError, INTERRUPTED};
 use crate::run::{Ran, RunConfig, run as carry_out};
-
-/// The exit code of a run that the user stopped.
-const INTERRUPTED: u8 = 130;
 
 /// The arguments of `onbeat replay`.
 #[derive(Clone, Debug, clap::Args)]

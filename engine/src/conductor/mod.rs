@@ -218,7 +218,7 @@ impl Cores {
         let mut waiting = self.threads.len();
         while waiting > 0 {
             if watch.stop() != Stop::No {
-                return Err(EngineError::Run("stopped before anything was sent".into()));
+                return Err(EngineError::Stopped);
             }
             match self.ready.recv_timeout(TICK) {
                 Ok(ready) => {
