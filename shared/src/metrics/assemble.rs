@@ -51,6 +51,7 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     notes.open = sending.open;
     notes.not_reached = sending.not_reached;
     notes.lone_lateness_us = lateness.lone;
+    notes.first_errors = first_errors(&selection);
     notes.warnings.clone_from(&run.warnings);
     Report {
         schema_version: SCHEMA_VERSION,
@@ -132,6 +133,18 @@ fn outcomes(selection: &Selection<'_>) -> Outcomes {
     }
     outcomes.by_class = classes.into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
     outcomes
+}
+
+/// The words of the first request of each class, where there are any.
+fn first_errors(selection: &Selection<'_>) -> BTreeMap<&'static str, String> {
+    let run = selection.run();
+    let mut first = BTreeMap::new();
+    for i in selection.requests() {
+        if let (Some(class), Some(words)) = (run.requests.class(i), run.error_text(i)) {
+            first.entry(class.name()).or_insert_with(|| words.to_owned());
+        }
+    }
+    first
 }
 
 /// The statistics of durations, and the notes that fall out of them.

@@ -302,6 +302,8 @@ pub struct Notes {
     pub e2e_ms_p99_failures_as_infinite: Option<f64>,
     /// No successful answer came in pieces: there is no ITL, and TTFT equals e2e or is unknown.
     pub answers_came_whole: bool,
+    /// For each class of failure, what the first of its requests says in words, if it says any.
+    pub first_errors: BTreeMap<&'static str, String>,
     /// What is wrong with the log, in words.
     pub warnings: Vec<String>,
 }

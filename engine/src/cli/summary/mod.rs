@@ -15,6 +15,11 @@ use onbeat_shared::metrics::{Metric, Statistic};
 
 use self::page::{Page, group, number, percent, plural};
 
+/// Failures whose words are shown, the most frequent first.
+const ERRORS: usize = 3;
+/// Characters of them.
+const ERROR_CHARS: usize = 200;
+
 /// Writes the summary of a run.
 ///
 /// # Errors
@@ -104,10 +109,19 @@ fn outcomes(page: &mut Page, report: &Report) {
     let cause = |name: &str| name != "ok" && !name.ends_with("_when_log_ends");
     let mut classes: Vec<_> = outcomes.by_class.iter().filter(|(name, _)| cause(name)).collect();
     classes.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
-    let classes: Vec<_> =
+    let counted: Vec<_> =
         classes.iter().map(|(name, count)| format!("{name} {}", group(**count))).collect();
-    if !classes.is_empty() {
-        page.entry("", &classes.join(", "));
+    if !counted.is_empty() {
+        page.entry("", &counted.join(", "));
+    }
+    let said = |(name, _): &(&String, &u64)| {
+        let words = report.notes.first_errors.get(name.as_str())?;
+        let shown: String = words.chars().take(ERROR_CHARS).collect();
+        let cut = if shown.len() < words.len() { "..." } else { "" };
+        Some(format!("first {name}: {shown}{cut}"))
+    };
+    for words in classes.iter().filter_map(said).take(ERRORS) {
+        page.entry("", &words);
     }
 }
 
@@ -357,7 +371,7 @@ mod tests {
     use onbeat_shared::metrics::slo::Goals;
     use onbeat_shared::metrics::{ReportOptions, report};
     use onbeat_shared::run::Run;
-    use onbeat_shared::units::{CoreIndex, RunNanos};
+    use onbeat_shared::units::{CoreIndex, RequestIndex, RunNanos};
 
     use super::page::WIDTH;
     use super::*;
@@ -440,6 +454,11 @@ mod tests {
             }
             sample.done(request, (k + 100) * MS, class);
         }
+        // What a server says is shown, but never obeyed by a terminal.
+        let (words, mut bytes) = (b"out of memory \x1b[2J", [0; 24]);
+        bytes[..words.len()].copy_from_slice(words);
+        let text_record = Record::Text { request: RequestIndex(1), part: 0, used: 18, bytes };
+        sample.push(CoreIndex(0), text_record);
         let unsent = sample.plan(10 * MS);
         sample.done(unsent, 200 * MS, Class::NotReached);
         let start = RunNanos(50 * MS);
@@ -458,6 +477,7 @@ mod tests {
                      03:04:05 UTC
         Outcomes     5 ok, 5 failed (50.0 % of those that ended), 1 never sent
                      reset_mid_answer 5, not_reached 1
+                     first reset_mid_answer: out of memory ?[2J
         Sending      1,100 requests/s offered, 833.3 achieved, over a sending window of 0.010 s; at most 10
                      in flight
         Host         1 stall, 1.250 ms in all, longest 1.250 ms (the host took the processor away)
