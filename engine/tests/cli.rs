@@ -238,3 +238,23 @@ fn a_pause_of_the_process_is_a_host_stall_however_it_waits() {
         assert!(longest > Some(150_000_000), "{pacing}: {longest:?}");
     }
 }
+
+#[test]
+fn a_limit_on_file_sizes_is_an_error_of_the_log_and_not_the_end() {
+    let mock = MockProcess::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 300, 1);
+    let log = folder.path().join("run.beat");
+    // Room for what comes before zero, not for the records.
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -f 80; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_onbeat")])
+        .args(["replay", &trace, "--url", &mock.url, "--output"])
+        .arg(&log)
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("incomplete"), "{}", text(&output.stderr));
+    let run = Run::read(&std::fs::read(log).expect("a log")).expect("what was written reads");
+    assert!(!run.is_whole() && run.plan.len() == 300);
+}

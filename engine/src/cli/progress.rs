@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 
 use crate::conductor::Watch;
 use crate::replayer::Stop;
@@ -45,7 +45,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes over SIGINT and SIGTERM: once means drain, twice means stop now.
+    /// Takes over SIGINT and SIGTERM: once means drain, twice means stop now. A limit on the size of
+    /// files becomes an error of the log instead of the end of the process.
     #[must_use]
     pub fn new(ui: Ui) -> Self {
         let interrupt = Arc::new(AtomicBool::new(false));
@@ -53,6 +54,7 @@ impl Terminal {
             // Without a handler the signal ends the process, and the log is still readable.
             let _ = signal_hook::flag::register(signal, Arc::clone(&interrupt));
         }
+        let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let watched = ui == Ui::Auto && std::io::stderr().is_terminal();
         let bar = (watched && !dumb).then(|| {
