@@ -47,6 +47,8 @@ const _: () = assert!(TRACE_WINDOW_BYTES.is_multiple_of(64 << 10));
 const _: () = assert!(TRACE_LINE_BYTES_MAX < u32::MAX as usize);
 /// Most of one file below `/proc` or `/sys` that is read: `/proc/interrupts` grows with the CPUs.
 pub const MACHINE_FILE_BYTES_MAX: u64 = 16 << 20;
+/// Most threads of the mock: each has a model, a cache and a ring of its own.
+pub const MOCK_THREADS_MAX: usize = 1_024;
 /// Longest head of a request the mock reads.
 pub const MOCK_HEAD_BYTES_MAX: usize = 64 << 10;
 /// Most header lines of a request the mock reads.

@@ -37,6 +37,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use ledger::Ledger;
 
+use crate::limits::MOCK_THREADS_MAX;
+
 /// Everything that can be set; the defaults give a quick demonstration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MockConfig {
@@ -274,7 +276,7 @@ impl MockConfig {
     fn check(&self) -> io::Result<()> {
         let running = u32::try_from(self.running_max).unwrap_or(u32::MAX);
         for (holds, words) in [
-            (self.threads > 0, "threads: at least 1"),
+            ((1..=MOCK_THREADS_MAX).contains(&self.threads), "threads: from 1 to 1024"),
             (self.prefill_tokens_per_s > 0.0, "prefill rate: more than 0 tokens a second"),
             (self.overhead_ns >= 0, "overhead: not negative"),
             (self.step_ns >= 0, "step: not negative"),

@@ -234,6 +234,14 @@ fn what_cannot_be_served_is_refused_in_words() {
 }
 
 #[test]
+fn more_threads_than_any_host_has_are_refused() {
+    for threads in [0, 1_000_000] {
+        let error = spawn(MockConfig { threads, ..quick() }).map(|_| ()).expect_err("refused");
+        assert!(error.to_string().contains("threads"), "{error}");
+    }
+}
+
+#[test]
 fn side_pages_answer() {
     let mock = start(MockConfig { model: "tiny".into(), ..quick() });
     let mut client = Client::new(&mock);
