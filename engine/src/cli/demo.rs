@@ -12,6 +12,7 @@ use crate::cli::printing;
 use crate::cli::progress::{Terminal, Ui};
 use crate::cli::replay::conclude;
 use crate::cli::report::GoalFlags;
+use crate::clock::unix_ns;
 use crate::conductor::Watch;
 use crate::error::EngineError;
 use crate::mock::{self, MockConfig};
@@ -107,8 +108,10 @@ struct Folder {
 
 impl Folder {
     fn new() -> Result<Self, EngineError> {
-        let name = format!("onbeat-demo-{}", rustix::process::getpid().as_raw_nonzero());
-        let path = std::env::temp_dir().join(name);
+        // A killed demonstration leaves its folder behind, and in a container every process has the
+        // same few numbers: the time keeps the names apart.
+        let process = rustix::process::getpid().as_raw_nonzero();
+        let path = std::env::temp_dir().join(format!("onbeat-demo-{process}-{:x}", unix_ns()));
         match std::fs::create_dir(&path) {
             Ok(()) => Ok(Self { path }),
             Err(source) => Err(EngineError::io("create the folder", path, source)),
