@@ -4,6 +4,7 @@
 //! `cargo x ci` runs them small so that they cannot rot. The whole program against a server is
 //! another matter: these say which stage got slower, not how late requests leave.
 
+mod chunks;
 mod decimate;
 mod log;
 mod report;
@@ -16,6 +17,7 @@ fn main() {
     let bencher = Bencher::from_arguments(std::env::args().skip(1));
     stages::bench(&bencher);
     sse::bench(&bencher);
+    chunks::bench(&bencher);
     log::bench(&bencher);
     report::bench(&bencher);
     decimate::bench(&bencher);
