@@ -9,7 +9,7 @@ use onbeat_shared::log::outcome::Class;
 use super::Answer;
 use super::chunked::{ChunkDecoder, ChunkError, Piece};
 use super::delta::{self, Complaint};
-use super::facts::Facts;
+use super::facts::{Facts, Reading};
 use super::response::{Content, Framing, Head};
 use super::sse::EventSplitter;
 use super::words::Words;
@@ -140,7 +140,7 @@ impl Body {
             buffer.extend_from_slice(&self.start[..self.start_length]);
         }
         match self.kind {
-            Kind::Events => self.events.finish(buffer, &mut |event| facts.event(event, sink)),
+            Kind::Events => self.events.finish(buffer, &mut Reading { facts, sink }),
             Kind::Whole => facts.whole(buffer, sink),
             Kind::Undecided | Kind::Foreign | Kind::Refusal => {}
         }
@@ -206,7 +206,7 @@ impl Body {
         match self.kind {
             Kind::Events => self
                 .events
-                .feed(data, buffer, &mut |event| facts.event(event, sink))
+                .feed(data, buffer, &mut Reading { facts, sink })
                 .map_err(|_too_long| Fault::Event),
             Kind::Whole => {
                 if buffer.len() + data.len() > EVENT_BYTES_MAX {

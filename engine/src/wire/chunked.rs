@@ -60,6 +60,18 @@ pub(super) enum ChunkError {
     OverLimit,
 }
 
+/// What a byte is as a hexadecimal digit; 16 for other bytes.
+const DIGITS: [u8; 256] = {
+    let mut digits = [16; 256];
+    let (mut digit, values) = (0, *b"0123456789abcdef");
+    while digit < values.len() {
+        digits[values[digit] as usize] = digit.to_le_bytes()[0];
+        digits[values[digit].to_ascii_uppercase() as usize] = digit.to_le_bytes()[0];
+        digit += 1;
+    }
+    digits
+};
+
 impl ChunkDecoder {
     pub(super) const fn new() -> Self {
         Self { state: State::SizeStart, left: 0, slack: 0, trailer: 0 }
@@ -78,8 +90,15 @@ impl ChunkDecoder {
                 self.left -= here as u64;
                 if self.left == 0 {
                     self.state = State::DataCr;
+                    if let Some(behind) = input.strip_prefix(b"\r\n") {
+                        *input = behind;
+                        self.state = State::SizeStart;
+                    }
                 }
                 return Ok(Piece::Data(data));
+            }
+            if self.state == State::SizeStart && self.plain_size(input) {
+                continue;
             }
             if self.state == State::Ended {
                 return Ok(Piece::End);
@@ -94,6 +113,27 @@ impl ChunkDecoder {
                 }
             }
         }
+    }
+
+    /// Passes a size line that lies whole in `input` and has nothing but digits, as nearly all do;
+    /// leaves every other one to [`ChunkDecoder::step`].
+    #[inline]
+    fn plain_size(&mut self, input: &mut &[u8]) -> bool {
+        let mut size = 0;
+        for (at, &byte) in input.iter().take(9).enumerate() {
+            let digit = DIGITS[usize::from(byte)];
+            if digit < 16 {
+                size = size << 4 | u64::from(digit);
+            } else if size > 0 && input[at..].starts_with(b"\r\n") && input[0] != b'0' {
+                *input = &input[at + 2..];
+                self.left = size;
+                self.state = State::Data;
+                return true;
+            } else {
+                return false;
+            }
+        }
+        false
     }
 
     fn step(&mut self, byte: u8) -> Result<State, ChunkError> {

@@ -8,7 +8,7 @@
 use onbeat_shared::log::outcome::FinishReason;
 use onbeat_shared::log::record::{ChunkKind, Usage};
 
-use super::json::{Cursor, Malformed, Text};
+use super::json::{Cursor, Malformed, Strings, Text};
 use super::usage;
 use crate::limits::CHOICES_MAX;
 
@@ -35,13 +35,15 @@ pub(super) enum Complaint<'a> {
 }
 
 /// A document without its choices.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Document<'a> {
     pub(super) usage: Option<Usage>,
     /// The document is an error object.
     pub(super) error: Option<Complaint<'a>>,
     /// A `message` or `detail` beside no `error`: words, where an error is known from elsewhere.
     pub(super) message: Option<Complaint<'a>>,
+    /// Strings of which no fact depends, except that the counted ones are content.
+    pub(super) strings: Strings,
 }
 
 impl Choice {
@@ -72,7 +74,8 @@ pub(super) fn read<'a>(
     choices: &mut Vec<Choice>,
 ) -> Result<Document<'a>, Malformed> {
     choices.clear();
-    let mut document = Document::default();
+    let mut document =
+        Document { usage: None, error: None, message: None, strings: Strings::new() };
     let mut is_error = false;
     let mut cursor = Cursor::new(json);
     cursor.peek()?;
@@ -91,6 +94,7 @@ pub(super) fn read<'a>(
         Ok(())
     })?;
     cursor.end()?;
+    document.strings = cursor.strings();
     if is_error && document.error.is_none() {
         document.error = document.message.or(Some(Complaint::Raw(json)));
     }
@@ -278,8 +282,7 @@ fn read_message<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Complaint<'a>>, Ma
 /// Bytes of the string here; 0 for any other value.
 #[inline]
 fn string_bytes(cursor: &mut Cursor<'_>) -> Result<u32, Malformed> {
-    let length = cursor.string_or_skip()?.map_or(0, |text| text.len());
-    Ok(u32::try_from(length).unwrap_or(u32::MAX))
+    Ok(u32::try_from(cursor.string_length()?).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -11,17 +11,25 @@
 //! * The first failure gives the class. Events behind it still count, so partial tokens are kept.
 
 use onbeat_shared::log::outcome::{Class, FinishReason};
-use onbeat_shared::log::record::{UNKNOWN_TOKENS, Usage};
+use onbeat_shared::log::record::{ChunkKind, UNKNOWN_TOKENS, Usage};
 
 use super::Answer;
 use super::delta::{self, Choice, Complaint, Document};
-use super::sse::{Event, Name};
+use super::pattern::{Common, Pattern};
+use super::sse::{Event, Listener, Name};
 use super::words::Words;
+
+/// Sees that the events of a stream become facts.
+pub(super) struct Reading<'a, S> {
+    pub(super) facts: &'a mut Facts,
+    pub(super) sink: &'a mut S,
+}
 
 /// The running state of one answer.
 #[derive(Debug)]
 pub(super) struct Facts {
     choices: Vec<Choice>,
+    pattern: Pattern,
     pub(super) words: Words,
     pub(super) usage: Option<Usage>,
     pub(super) finish: FinishReason,
@@ -39,10 +47,21 @@ pub(super) struct Facts {
     tokens: u32,
 }
 
+impl<S: FnMut(Answer<'_>)> Listener for Reading<'_, S> {
+    fn event(&mut self, event: Event<'_>) {
+        self.facts.event(event, self.sink);
+    }
+
+    fn known(&mut self, rest: &[u8]) -> usize {
+        self.facts.known(rest, self.sink)
+    }
+}
+
 impl Facts {
     pub(super) fn new() -> Self {
         Self {
             choices: Vec::with_capacity(16),
+            pattern: Pattern::new(),
             words: Words::new(),
             usage: None,
             finish: FinishReason::Unknown,
@@ -57,6 +76,7 @@ impl Facts {
 
     /// Makes ready for the next answer.
     pub(super) fn clear(&mut self) {
+        self.pattern.clear();
         self.words.clear();
         self.usage = None;
         self.finish = FinishReason::Unknown;
@@ -68,15 +88,51 @@ impl Facts {
         self.tokens = 0;
     }
 
+    /// Events at the start of `rest` that are like one that was parsed, each closed by an empty
+    /// line; says how many bytes they are.
+    fn known(&mut self, rest: &[u8], sink: &mut impl FnMut(Answer<'_>)) -> usize {
+        let mut used = 0;
+        if self.done {
+            return used;
+        }
+        while let Some(found) = self.pattern.match_line(&rest[used..]) {
+            let end = used + found.used;
+            let ends = match rest[end..] {
+                [b'\n', b'\n', ..] => 2,
+                [b'\r', b'\n', b'\r', b'\n', ..] => 4,
+                _ => break,
+            };
+            self.alike(found.text, sink);
+            used = end + ends;
+        }
+        used
+    }
+
+    /// An event that differs from the pattern only in having `text` bytes of text.
+    #[inline]
+    fn alike(&mut self, text: u32, sink: &mut impl FnMut(Answer<'_>)) {
+        sink(Answer::Event);
+        self.events += 1;
+        let Common { kind, choice, usage } = self.pattern.common();
+        let more = self.unseen(usage, 1);
+        self.chunk(kind, more, text, choice, sink);
+    }
+
     /// An event of a stream.
-    pub(super) fn event(&mut self, event: Event<'_>, sink: &mut impl FnMut(Answer<'_>)) {
+    fn event(&mut self, event: Event<'_>, sink: &mut impl FnMut(Answer<'_>)) {
         if self.done {
             self.stray = true;
             return;
         }
+        let data = event.data.trim_ascii();
+        if event.name != Name::Error
+            && let Some(found) = self.pattern.match_data(data)
+        {
+            self.alike(found.text, sink);
+            return;
+        }
         sink(Answer::Event);
         self.events += 1;
-        let data = event.data.trim_ascii();
         if data == b"[DONE]" {
             self.done = true;
             return;
@@ -88,7 +144,10 @@ impl Facts {
             }
             (Err(_), Name::Error) => self.complain(Complaint::Raw(data)),
             (Ok(Document { error: Some(complaint), .. }), _) => self.complain(complaint),
-            (Ok(document), _) => self.content(document.usage, sink),
+            (Ok(document), _) => {
+                self.pattern.learn(data, &document, &self.choices);
+                self.content(document.usage, sink);
+            }
             // An event without data is a heartbeat, and foreign event types need not be JSON.
             (Err(_), Name::Message) if !data.is_empty() => self.not_json(data),
             (Err(_), Name::Message | Name::Other) => {}
@@ -120,27 +179,42 @@ impl Facts {
     }
 
     fn content(&mut self, usage: Option<Usage>, sink: &mut impl FnMut(Answer<'_>)) {
-        if usage.is_some() {
-            self.usage = usage;
-        }
-        let generated = usage.map_or(UNKNOWN_TOKENS, |usage| usage.completion_tokens);
         let contents = self.choices.iter().filter(|choice| choice.bytes() > 0).count();
-        let contents = u32::try_from(contents).unwrap_or(u32::MAX);
-        // What the running usage has beyond one token for each choice goes to the first of them.
-        let mut more = match generated {
-            UNKNOWN_TOKENS => 0,
-            _ => generated.saturating_sub(self.tokens.saturating_add(contents)),
-        };
-        for choice in &self.choices {
-            let bytes = choice.bytes();
-            if bytes > 0 {
-                let tokens = 1_u32.saturating_add(std::mem::take(&mut more));
-                self.tokens = self.tokens.saturating_add(tokens);
-                self.contents += 1;
-                sink(Answer::Chunk { kind: choice.kind(), tokens, bytes, choice: choice.index });
+        let mut more = self.unseen(usage, u32::try_from(contents).unwrap_or(u32::MAX));
+        for at in 0..self.choices.len() {
+            let choice = self.choices[at];
+            if choice.bytes() > 0 {
+                let more = std::mem::take(&mut more);
+                self.chunk(choice.kind(), more, choice.bytes(), choice.index, sink);
             }
         }
         self.finishes(sink);
+    }
+
+    /// What the running usage of an event has beyond one token for each of its choices with
+    /// content; it goes to the first of them.
+    fn unseen(&mut self, usage: Option<Usage>, contents: u32) -> u32 {
+        if usage.is_some() {
+            self.usage = usage;
+        }
+        match usage.map_or(UNKNOWN_TOKENS, |usage| usage.completion_tokens) {
+            UNKNOWN_TOKENS => 0,
+            generated => generated.saturating_sub(self.tokens.saturating_add(contents)),
+        }
+    }
+
+    fn chunk(
+        &mut self,
+        kind: ChunkKind,
+        more: u32,
+        bytes: u32,
+        choice: u16,
+        sink: &mut impl FnMut(Answer<'_>),
+    ) {
+        let tokens = more.saturating_add(1);
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.contents += 1;
+        sink(Answer::Chunk { kind, tokens, bytes, choice });
     }
 
     fn finishes(&mut self, sink: &mut impl FnMut(Answer<'_>)) {

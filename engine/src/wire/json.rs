@@ -26,11 +26,38 @@ pub(super) struct Text<'a> {
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
+    strings: Strings,
 }
+
+/// The strings of a document that were counted or passed without being read, in order; those inside
+/// of passed arrays and objects are not among them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Strings {
+    places: [Place; STRINGS_MAX],
+    /// More than [`STRINGS_MAX`] when there was no room for all.
+    count: usize,
+}
+
+/// Where a string stands, without its quotes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    start: u32,
+    end: u32,
+    /// Its length was asked for.
+    pub(super) is_counted: bool,
+}
+
+/// Most strings that are noted: twice what events have.
+const STRINGS_MAX: usize = 12;
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, strings: Strings::new() }
+    }
+
+    /// The strings that were passed or counted so far.
+    pub(super) fn strings(&self) -> Strings {
+        self.strings
     }
 
     /// Passes blanks; the byte after them.
@@ -103,6 +130,11 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn string(&mut self) -> Result<Text<'a>, Malformed> {
         self.expect(b'"')?;
+        self.string_behind_quote()
+    }
+
+    #[inline]
+    fn string_behind_quote(&mut self) -> Result<Text<'a>, Malformed> {
         let start = self.at;
         let mut escaped = false;
         loop {
@@ -125,6 +157,25 @@ impl<'a> Cursor<'a> {
         }
         self.skip()?;
         Ok(None)
+    }
+
+    /// Bytes of the string here, without escapes; 0 after passing a value that is no string.
+    #[inline]
+    pub(super) fn string_length(&mut self) -> Result<usize, Malformed> {
+        if self.peek()? != b'"' {
+            return self.skip().map(|()| 0);
+        }
+        let text = self.string()?;
+        self.strings.note(self.at - 1, text.raw.len(), true);
+        Ok(text.len())
+    }
+
+    /// The rest of a string whose opening quote is behind us and whose first escape is at
+    /// `backslash`: how many bytes before the closing quote, and how many they stand for.
+    pub(super) fn string_rest(&mut self, backslash: usize) -> Result<(usize, usize), Malformed> {
+        self.at = backslash;
+        let rest = self.string_behind_quote()?;
+        Ok((self.at - 1, backslash + rest.len()))
     }
 
     /// The whole number here if it is one and not negative; `None` after passing anything else.
@@ -162,7 +213,11 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn skip(&mut self) -> Result<(), Malformed> {
         match self.peek()? {
-            b'"' => self.string().map(drop),
+            b'"' => {
+                let length = self.string()?.raw.len();
+                self.strings.note(self.at - 1, length, false);
+                Ok(())
+            }
             b'{' | b'[' => self.skip_nested(),
             _ => self.scalar(),
         }
@@ -304,6 +359,38 @@ impl<'a> Cursor<'a> {
         }
         self.at += 1;
         Ok(())
+    }
+}
+
+impl Strings {
+    pub(super) const fn new() -> Self {
+        Self { places: [Place { start: 0, end: 0, is_counted: false }; STRINGS_MAX], count: 0 }
+    }
+
+    /// All of them, unless there were too many.
+    pub(super) fn places(&self) -> Option<&[Place]> {
+        self.places.get(..self.count)
+    }
+
+    /// Notes a string of `length` bytes that ends before `end`.
+    #[inline]
+    fn note(&mut self, end: usize, length: usize, is_counted: bool) {
+        if let Some(place) = self.places.get_mut(self.count) {
+            // Documents are far shorter than 4 GiB.
+            let narrow = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+            *place = Place { start: narrow(end - length), end: narrow(end), is_counted };
+        }
+        self.count += 1;
+    }
+}
+
+impl Place {
+    pub(super) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    pub(super) fn range(&self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
     }
 }
 

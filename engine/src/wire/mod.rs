@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! bytes ─▶ response (head) ─▶ chunked ─▶ sse ─▶ delta (JSON) ─▶ facts
+//!                                          └──▶ pattern ──────▶┘
 //! ```
 //!
 //! Nothing here reads a clock, allocates in steady state (events up to 64 KiB), builds a JSON tree,
@@ -18,6 +19,7 @@ mod chunked;
 mod delta;
 mod facts;
 mod json;
+mod pattern;
 mod response;
 mod sse;
 mod usage;

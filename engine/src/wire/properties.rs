@@ -6,13 +6,17 @@
 
 use onbeat_shared::log::outcome::Class;
 use proptest::collection::vec;
-use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof};
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof,
+};
 use proptest::proptest;
 use proptest::sample::{Index, select};
 
 use super::AnswerReader;
 use super::chunked::{ChunkDecoder, Piece};
+use super::delta;
 use super::json::Cursor;
+use super::pattern::Pattern;
 use super::sse::{Event, EventSplitter, Name};
 use super::transcript::{Behind, read};
 
@@ -80,6 +84,40 @@ fn event_stream() -> impl Strategy<Value = Vec<u8>> {
             body.truncate(body.trim_end().len());
         }
         body.into_bytes()
+    })
+}
+
+/// Events that differ mostly in their text (`$`) and in strings that nobody reads (`~`).
+fn alike_events() -> impl Strategy<Value = Vec<String>> {
+    let shape = select(vec![
+        r#"{"id":"~","choices":[{"index":0,"delta":{"content":"$"},"finish_reason":null}]}"#,
+        r#"{"choices":[{"delta":{"role":"~","reasoning":"$","content":null}}],"noise":"~"}"#,
+        r#"{"choices":[{"index":1,"text":"$"}],"usage":{"completion_tokens":3},"model":"~"}"#,
+        r#"{"choices":[{"delta":{"content":"","tool_calls":[{"function":{"name":"$"}}]}}]}"#,
+        r#"{"choices":[{"delta":{"reasoning":"$","reasoning_content":"~"}}]}"#,
+        r#"{"choices":[{"delta":{"content":"$","content":"~"},"text":null}]}"#,
+        r#"{"choices":[{"text":"$"},{"index":2,"delta":{"refusal":"~"}}]}"#,
+        r#"{"choices":[{"text":"$","finish_reason":"~"}],"a~":1}"#,
+        r#"{"choices":[{"text":"$"}],"error":"~","object":"~"}"#,
+        r#"{"choices":[{"text":"$"}],"usage":"~","detail":"~"} "#,
+        r#"{"a":["~"],"choices":[{"delta":{"content":[{"type":"~","text":"$"}]}}]}"#,
+    ]);
+    let fill = || {
+        let odd = ["\\x", "\t", "\u{1}", "a\\", "\" ", "error", "\\u00", "\\ud83d"];
+        let plain = ["a", " word", "\\n", "é", " a longer piece of text", "\\u00e9\\ud83d\\ude00"];
+        prop_oneof![
+            6 => select(plain.map(str::to_owned).to_vec()),
+            1 => select(odd.map(str::to_owned).to_vec()),
+            1 => select(vec![String::new(), "x".repeat(33)]),
+        ]
+    };
+    let filled = vec((0..8_u8, fill(), prop_oneof![3 => Just("x".to_owned()), 2 => fill()]), 1..9);
+    ([shape.clone(), shape], filled).prop_map(|([usual, rare], filled)| {
+        let fill = |(pick, text, noise): &(u8, String, String)| {
+            let shape = if *pick == 0 { rare } else { usual };
+            shape.replace('$', text).replace('~', noise)
+        };
+        filled.iter().map(fill).collect()
     })
 }
 
@@ -259,6 +297,63 @@ proptest! {
     }
 
     #[test]
+    fn events_that_are_known_say_what_the_parser_says(
+        events in alike_events(),
+        damages in vec(damage(), 0..3),
+        damaged_one in any::<Index>(),
+    ) {
+        let damaged_one = damaged_one.index(events.len());
+        let mut pattern = Pattern::new();
+        for (place, event) in events.into_iter().enumerate() {
+            let damages = if place == damaged_one { damages.as_slice() } else { &[] };
+            let event = damaged(event.into_bytes(), damages);
+            let data = event.trim_ascii();
+            let mut choices = Vec::new();
+            let document = delta::read(data, &mut choices);
+            if let Some(found) = pattern.match_data(data) {
+                let document = document.expect("only JSON is known");
+                let common = pattern.common();
+                let contents = choices.iter().filter(|choice| choice.bytes() > 0);
+                let said: Vec<_> =
+                    contents.map(|it| (it.index, it.kind(), it.bytes(), document.usage)).collect();
+                let known = (common.choice, common.kind, found.text, common.usage);
+                prop_assert_eq!(said, vec![known]);
+                prop_assert!(document.error.is_none());
+                prop_assert!(choices.iter().all(|choice| choice.finish.is_none()));
+                prop_assert!(!data.contains(&b'\n') && !data.contains(&b'\r'));
+                pattern.learn(data, &document, &choices);
+                prop_assert_eq!(pattern.match_data(data), Some(found));
+            } else if let Ok(document) = document {
+                pattern.learn(data, &document, &choices);
+            }
+        }
+    }
+
+    #[test]
+    fn streams_of_alike_events_say_what_their_events_say(
+        events in alike_events(),
+        ends in select(vec!["\n\n", "\n\n", "\r\n\r\n", "\r\r", "\n: x\n\n", " \n\n"]),
+        name in select(vec!["", "", "", "event: x\n", "event: error\n"]),
+        damages in vec(damage(), 0..2),
+        cuts in vec(any::<Index>(), 0..6),
+    ) {
+        let events = events.iter().map(|event| format!("data: {event}{ends}"));
+        let stream = events.collect::<Vec<_>>().join(name);
+        let (start, rest) = stream.as_bytes().split_at("data: {".len());
+        let stream = [start, &damaged(rest.to_vec(), &damages)].concat();
+        let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+        let answer = [head.as_slice(), &stream].concat();
+        let said = read(&mut AnswerReader::new(), parts(&answer, &cuts), Behind::Close);
+        let (contents, trouble) = reference_contents(&stream);
+        prop_assert_eq!(&said.chunks, &contents);
+        if let Some(trouble) = trouble {
+            prop_assert_eq!(said.class(), trouble);
+        } else {
+            prop_assert!(matches!(said.class(), Class::Ok | Class::NoFinish));
+        }
+    }
+
+    #[test]
     fn json_is_accepted_as_by_another_parser(
         document in document(),
         damages in vec(damage(), 0..3),
@@ -378,6 +473,40 @@ fn reference_events(stream: &[u8]) -> Vec<(Name, Vec<u8>)> {
         }
     }
     found
+}
+
+/// Choice, kind, tokens and bytes of content events.
+type Contents = Vec<(u16, u8, u32, u32)>;
+
+/// All content events and the first trouble, by parsing every event.
+fn reference_contents(stream: &[u8]) -> (Contents, Option<Class>) {
+    let (mut found, mut trouble) = (Vec::new(), None);
+    let mut tokens = 0;
+    for (name, data) in reference_events(stream) {
+        let mut choices = Vec::new();
+        let data = data.trim_ascii();
+        match delta::read(data, &mut choices) {
+            _ if data == b"[DONE]" => break,
+            Err(_) if name == Name::Message && !data.is_empty() => {
+                trouble = trouble.or(Some(Class::BadEvent));
+            }
+            Err(_) if name != Name::Error => {}
+            Ok(document) if name != Name::Error && document.error.is_none() => {
+                choices.retain(|choice| choice.bytes() > 0);
+                let contents = u32::try_from(choices.len()).expect("few choices");
+                let generated = document.usage.map_or(u32::MAX, |usage| usage.completion_tokens);
+                let mut more = if generated == u32::MAX { 0 } else { generated };
+                more = more.saturating_sub(tokens + contents);
+                tokens += contents + if contents > 0 { more } else { 0 };
+                for choice in choices {
+                    let (kind, bytes) = (choice.kind().0, choice.bytes());
+                    found.push((choice.index, kind, 1 + std::mem::take(&mut more), bytes));
+                }
+            }
+            _ => trouble = trouble.or(Some(Class::ErrorEvent)),
+        }
+    }
+    (found, trouble)
 }
 
 #[test]

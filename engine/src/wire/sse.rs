@@ -41,6 +41,26 @@ pub(super) struct Event<'a> {
     pub(super) data: &'a [u8],
 }
 
+/// Who is told of events.
+pub(super) trait Listener {
+    /// A whole event.
+    fn event(&mut self, event: Event<'_>);
+
+    /// `rest` begins where an event begins. Returns how many bytes of it were whole events, closed
+    /// by an empty line that ends with a line feed, that the listener knew and has dealt with.
+    fn known(&mut self, rest: &[u8]) -> usize;
+}
+
+impl<F: FnMut(Event<'_>)> Listener for F {
+    fn event(&mut self, event: Event<'_>) {
+        self(event);
+    }
+
+    fn known(&mut self, _rest: &[u8]) -> usize {
+        0
+    }
+}
+
 /// An event is longer than [`EVENT_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
@@ -56,7 +76,7 @@ impl EventSplitter {
         &mut self,
         piece: &[u8],
         buffer: &mut Vec<u8>,
-        emit: &mut impl FnMut(Event<'_>),
+        listener: &mut impl Listener,
     ) -> Result<(), TooLong> {
         let mut rest = piece;
         // Data of the open event that lies in this piece and has not been copied.
@@ -64,6 +84,9 @@ impl EventSplitter {
         if self.after_cr && !rest.is_empty() {
             self.after_cr = false;
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+        }
+        if self.is_between() && buffer.is_empty() {
+            rest = &rest[listener.known(rest)..];
         }
         while let Some(stop) = memchr2(b'\n', b'\r', rest) {
             let line = &rest[..stop];
@@ -79,10 +102,13 @@ impl EventSplitter {
             if buffer.len() > self.data {
                 check(buffer.len() + line.len())?;
                 buffer.extend_from_slice(line);
-                self.cut_line(buffer, emit);
+                self.cut_line(buffer, listener);
             } else {
                 check(self.data + whole.map_or(0, <[u8]>::len) + line.len())?;
-                self.line(line, &mut whole, buffer, emit);
+                self.line(line, &mut whole, buffer, listener);
+            }
+            if line.is_empty() && self.is_between() {
+                rest = &rest[listener.known(rest)..];
             }
         }
         self.keep(whole, buffer);
@@ -92,11 +118,17 @@ impl EventSplitter {
     }
 
     /// The stream has ended cleanly: hands out the event that its last bytes completed, if any.
-    pub(super) fn finish(&mut self, buffer: &mut Vec<u8>, emit: &mut impl FnMut(Event<'_>)) {
+    pub(super) fn finish(&mut self, buffer: &mut Vec<u8>, listener: &mut impl Listener) {
         if buffer.len() > self.data {
-            self.cut_line(buffer, emit);
+            self.cut_line(buffer, listener);
         }
-        self.dispatch(None, buffer, emit);
+        self.dispatch(None, buffer, listener);
+    }
+
+    /// No line of an event has been read, neither has the stream's first.
+    fn is_between(&self) -> bool {
+        let between = !self.has_data && self.name == Name::Message;
+        between && !self.after_cr && !self.at_start
     }
 
     /// A line that lies whole in the piece.
@@ -105,11 +137,11 @@ impl EventSplitter {
         line: &'p [u8],
         whole: &mut Option<&'p [u8]>,
         buffer: &mut Vec<u8>,
-        emit: &mut impl FnMut(Event<'_>),
+        listener: &mut impl Listener,
     ) {
         let line = self.without_mark(line);
         if line.is_empty() {
-            self.dispatch(whole.take(), buffer, emit);
+            self.dispatch(whole.take(), buffer, listener);
             return;
         }
         match field(line) {
@@ -126,13 +158,13 @@ impl EventSplitter {
     }
 
     /// A line that stands in the buffer behind the data because a border cut it.
-    fn cut_line(&mut self, buffer: &mut Vec<u8>, emit: &mut impl FnMut(Event<'_>)) {
+    fn cut_line(&mut self, buffer: &mut Vec<u8>, listener: &mut impl Listener) {
         let cut = &buffer[self.data..];
         let mark = cut.len() - self.without_mark(cut).len();
         let line = &cut[mark..];
         if line.is_empty() {
             buffer.truncate(self.data);
-            self.dispatch(None, buffer, emit);
+            self.dispatch(None, buffer, listener);
             return;
         }
         match field(line) {
@@ -167,13 +199,13 @@ impl EventSplitter {
         &mut self,
         whole: Option<&[u8]>,
         buffer: &mut Vec<u8>,
-        emit: &mut impl FnMut(Event<'_>),
+        listener: &mut impl Listener,
     ) {
         let name = std::mem::replace(&mut self.name, Name::Message);
         if let Some(data) = whole {
-            emit(Event { name, data });
+            listener.event(Event { name, data });
         } else if self.has_data {
-            emit(Event { name, data: &buffer[..self.data] });
+            listener.event(Event { name, data: &buffer[..self.data] });
             buffer.clear();
             self.data = 0;
             self.has_data = false;
@@ -306,7 +338,7 @@ mod tests {
             let long = line.repeat(count);
             let mut result = Ok(());
             for piece in long.chunks(65_536) {
-                result = splitter.feed(piece, &mut buffer, &mut |_| ());
+                result = splitter.feed(piece, &mut buffer, &mut |_: Event<'_>| ());
                 if result.is_err() {
                     break;
                 }
@@ -314,7 +346,7 @@ mod tests {
             assert_eq!(result, Err(TooLong));
             assert!(buffer.len() <= EVENT_BYTES_MAX);
             let mut whole = EventSplitter::new();
-            assert_eq!(whole.feed(&long, &mut Vec::new(), &mut |_| ()), Err(TooLong));
+            assert_eq!(whole.feed(&long, &mut Vec::new(), &mut |_: Event<'_>| ()), Err(TooLong));
         }
     }
 }

@@ -95,6 +95,7 @@ impl BlockBuffer {
     ///
     /// # Errors
     /// [`Full`] if the block holds 2,047 records; the record is not in it.
+    #[inline]
     pub fn push(&mut self, record: &Record) -> Result<(), Full> {
         if self.records == BLOCK_RECORDS {
             return Err(Full);

@@ -1,0 +1,303 @@
+//! What the events of a stream have in common, so that one like the last need not be parsed.
+//!
+//! The events of a stream differ from one another in the piece of text they carry and in little
+//! else. A [`Pattern`] is an event that was parsed, with the strings in which others differ cut
+//! out. Bytes that are equal to it everywhere but in those strings have the same facts, except for
+//! the length of the text: the parser goes from left to right, so equal bytes with a well-formed
+//! string in the same place bring it to the same place in the same state, and it was seen not to
+//! look at those strings other than to count them. Whatever differs elsewhere, or is doubtful, is
+//! left to the parser. That both agree is a matter of [`super::properties`].
+
+use memchr::memchr2;
+use onbeat_shared::log::record::{ChunkKind, Usage};
+
+use super::delta::{Choice, Document};
+use super::json::{Cursor, Strings};
+
+/// The field that a pattern's line is of. Data behind another spelling is compared without it.
+const FIELD: &[u8] = b"data: ";
+/// Longest event that becomes a pattern. Parsing a longer one is not what makes it costly.
+const EVENT_BYTES_MAX: usize = 2 * 1024;
+/// Longest string where a pattern has a gap: far below every limit of an event.
+const STRING_BYTES_MAX: usize = 32 * 1024;
+/// Most strings in which events may differ.
+const GAPS_MAX: usize = 4;
+
+/// An event and where others may differ from it.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    /// The line that was parsed, with its field's name; empty while there is no pattern.
+    line: Vec<u8>,
+    /// The strings of `line`'s data that could be gaps.
+    strings: Strings,
+    /// Those that are gaps.
+    gaps: [Gap; GAPS_MAX],
+    gap_count: usize,
+    common: Common,
+}
+
+/// What all events of a pattern say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Common {
+    /// What the only choice with content carries.
+    pub(super) kind: ChunkKind,
+    /// Its index.
+    pub(super) choice: u16,
+    pub(super) usage: Option<Usage>,
+}
+
+/// A string's place in a pattern's line, between its quotes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gap {
+    start: usize,
+    end: usize,
+    /// It is the text that the event carries.
+    is_text: bool,
+}
+
+/// Bytes that a pattern knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Match {
+    /// How many bytes, up to the end of the data.
+    pub(super) used: usize,
+    /// Bytes of the text, after unescaping; not 0.
+    pub(super) text: u32,
+}
+
+impl Pattern {
+    /// No pattern, and room for one.
+    pub(super) fn new() -> Self {
+        Self {
+            line: Vec::with_capacity(FIELD.len() + EVENT_BYTES_MAX),
+            strings: Strings::new(),
+            gaps: [Gap::default(); GAPS_MAX],
+            gap_count: 0,
+            common: Common { kind: ChunkKind(0), choice: 0, usage: None },
+        }
+    }
+
+    /// Forgets the pattern.
+    pub(super) fn clear(&mut self) {
+        self.line.clear();
+    }
+
+    /// What a match says beside its text.
+    pub(super) fn common(&self) -> Common {
+        self.common
+    }
+
+    /// The event line that `bytes` start with, up to the end of its data, if it is known.
+    #[inline]
+    pub(super) fn match_line(&self, bytes: &[u8]) -> Option<Match> {
+        self.match_from(0, bytes)
+    }
+
+    /// Whether exactly `data` is known.
+    #[inline]
+    pub(super) fn match_data(&self, data: &[u8]) -> Option<Match> {
+        self.match_from(FIELD.len(), data).filter(|found| found.used == data.len())
+    }
+
+    /// Takes `data` as the pattern if it can be one. It was read as `document` and `choices`, and
+    /// its event is not an error.
+    pub(super) fn learn(&mut self, data: &[u8], document: &Document<'_>, choices: &[Choice]) {
+        let Some(common) = common(document, choices) else { return };
+        // A line end stands for a second data line, and that is not how it would arrive.
+        if data.len() > EVENT_BYTES_MAX || memchr2(b'\n', b'\r', data).is_some() {
+            return;
+        }
+        let strings = document.strings;
+        let Some(places) = strings.places() else { return };
+        let mut texts = places.iter().filter(|place| place.is_counted && !place.is_empty());
+        if texts.next().is_none() || texts.next().is_some() {
+            return;
+        }
+        let old = self.strings.places().unwrap_or_default();
+        let old_data = self.line.get(FIELD.len()..).filter(|_| old.len() == places.len());
+        self.gap_count = 0;
+        for (index, place) in places.iter().enumerate() {
+            let is_text = place.is_counted && !place.is_empty();
+            // A string that nobody reads becomes a gap once two events differed in it.
+            let differs = || {
+                old_data.is_some_and(|old_data| {
+                    old_data.get(old[index].range()) != data.get(place.range())
+                })
+            };
+            let is_gap = is_text || (!place.is_counted && differs());
+            if is_gap && let Some(gap) = self.gaps.get_mut(self.gap_count) {
+                let range = place.range();
+                let (start, end) = (FIELD.len() + range.start, FIELD.len() + range.end);
+                *gap = Gap { start, end, is_text };
+                self.gap_count += 1;
+            }
+        }
+        self.common = common;
+        self.strings = strings;
+        self.line.clear();
+        self.line.extend_from_slice(FIELD);
+        self.line.extend_from_slice(data);
+        if !self.gaps[..self.gap_count].iter().any(|gap| gap.is_text) {
+            self.line.clear();
+        }
+    }
+
+    /// Compares `bytes` with the pattern from its byte `from` on, which is before all gaps.
+    #[inline]
+    fn match_from(&self, from: usize, bytes: &[u8]) -> Option<Match> {
+        if self.line.is_empty() {
+            return None;
+        }
+        let mut rest = bytes;
+        let mut from = from;
+        let mut text = 0;
+        for gap in &self.gaps[..self.gap_count] {
+            rest = rest.strip_prefix(&self.line[from..gap.start])?;
+            let (length, meaning) = match_string(rest)?;
+            if gap.is_text {
+                text = meaning;
+            }
+            rest = &rest[length..];
+            from = gap.end;
+        }
+        rest = rest.strip_prefix(&self.line[from..])?;
+        (text > 0).then(|| Match { used: bytes.len() - rest.len(), text })
+    }
+}
+
+/// What all events say that differ from this one in strings that are not read, if an event of this
+/// kind can be a pattern: one choice with content, nothing that ends, no failure.
+fn common(document: &Document<'_>, choices: &[Choice]) -> Option<Common> {
+    let mut carriers = choices.iter().filter(|choice| choice.bytes() > 0);
+    let (carrier, other) = (carriers.next()?, carriers.next());
+    let ends = choices.iter().any(|choice| choice.finish.is_some());
+    if other.is_some() || ends || document.error.is_some() {
+        return None;
+    }
+    Some(Common { kind: carrier.kind(), choice: carrier.index, usage: document.usage })
+}
+
+/// The rest of a string whose opening quote has been passed: how many bytes before the closing
+/// quote, and how many they stand for. `None` for what needs a closer look: control characters,
+/// which may be line ends, and the input's end.
+#[inline]
+fn match_string(bytes: &[u8]) -> Option<(usize, u32)> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
+    const QUOTES: u64 = ONES * b'"' as u64;
+    const SLASHES: u64 = ONES * b'\\' as u64;
+    const BLANKS: u64 = ONES * b' ' as u64;
+    let mut at = 0;
+    loop {
+        let here = bytes.get(at..)?;
+        let word = u64::from_le_bytes(here.first_chunk().copied().unwrap_or_else(|| padded(here)));
+        // The lowest byte that is marked is one of the three; bytes above it may be marked wrongly.
+        let (quotes, slashes) = (word ^ QUOTES, word ^ SLASHES);
+        let marks = (quotes.wrapping_sub(ONES) & !quotes)
+            | (slashes.wrapping_sub(ONES) & !slashes)
+            | (word.wrapping_sub(BLANKS) & !word);
+        let marks = marks & TOPS;
+        if marks == 0 {
+            at += 8;
+            if at > STRING_BYTES_MAX {
+                return None;
+            }
+            continue;
+        }
+        at += (marks.trailing_zeros() / 8) as usize;
+        return match bytes.get(at) {
+            Some(b'"') => Some((at, u32::try_from(at).ok()?)),
+            Some(b'\\') => match_escaped(bytes, at),
+            _ => None,
+        };
+    }
+}
+
+/// The last few bytes of an input, with control characters behind them.
+#[cold]
+fn padded(last: &[u8]) -> [u8; 8] {
+    let mut padded = [0; 8];
+    padded[..last.len()].copy_from_slice(last);
+    padded
+}
+
+/// [`match_string`] for a string whose first backslash is at `at`.
+fn match_escaped(bytes: &[u8], at: usize) -> Option<(usize, u32)> {
+    let near = &bytes[..bytes.len().min(STRING_BYTES_MAX)];
+    let (length, meaning) = Cursor::new(near).string_rest(at).ok()?;
+    if near[..length].iter().any(|&byte| byte < b' ') {
+        return None;
+    }
+    Some((length, u32::try_from(meaning).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::delta;
+    use super::*;
+
+    fn learn(pattern: &mut Pattern, data: &str) {
+        let mut choices = Vec::new();
+        let document = delta::read(data.as_bytes(), &mut choices).expect("JSON");
+        pattern.learn(data.as_bytes(), &document, &choices);
+    }
+
+    fn text(pattern: &Pattern, data: &str) -> Option<u32> {
+        pattern.match_data(data.as_bytes()).map(|found| found.text)
+    }
+
+    #[test]
+    fn events_that_differ_in_their_text_are_known() {
+        let mut pattern = Pattern::new();
+        let data = |text: &str| format!(r#"{{"id":"a","choices":[{{"text":"{text}"}}]}}"#);
+        assert_eq!(text(&pattern, &data("a")), None);
+        learn(&mut pattern, &data("a"));
+        for (said, bytes) in [("a", 1), ("a longer word", 13), ("é", 2), (r"\n\u00e9\\", 4)] {
+            assert_eq!(text(&pattern, &data(said)), Some(bytes), "{said}");
+        }
+        for unknown in ["", "\n", "\t", r"\x", r"\", "a\" ", "\"", r"a\u00e"] {
+            assert_eq!(text(&pattern, &data(unknown)), None, "{unknown}");
+        }
+        assert_eq!(text(&pattern, &data("a").replace("id", "ID")), None);
+        assert_eq!(text(&pattern, &(data("a") + " ")), None);
+        let line = format!("data: {}\n\nda", data("word"));
+        let found = pattern.match_line(line.as_bytes()).expect("known");
+        assert_eq!(&line[found.used..], "\n\nda");
+        for length in 0..line.len() - 4 {
+            assert_eq!(pattern.match_line(&line.as_bytes()[..length]), None);
+        }
+        pattern.clear();
+        assert_eq!(text(&pattern, &data("a")), None);
+    }
+
+    #[test]
+    fn strings_that_nobody_reads_may_differ_once_they_did() {
+        let mut pattern = Pattern::new();
+        let data = |text: &str, noise: &str| {
+            format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}],"noise":"{noise}"}}"#)
+        };
+        learn(&mut pattern, &data("a", "x"));
+        assert_eq!(text(&pattern, &data("b", "x")), Some(1));
+        assert_eq!(text(&pattern, &data("b", "y")), None);
+        learn(&mut pattern, &data("b", "y"));
+        for noise in ["y", "", r"\n", "a long one"] {
+            assert_eq!(text(&pattern, &data("bc", noise)), Some(2), "{noise}");
+        }
+    }
+
+    #[test]
+    fn only_plain_content_becomes_a_pattern() {
+        for data in [
+            r#"{"choices":[{"text":"a","finish_reason":"stop"}]}"#,
+            r#"{"choices":[{"text":""}]}"#,
+            r#"{"choices":[{"text":"a"},{"text":"b"}]}"#,
+            r#"{"choices":[{"delta":{"reasoning":"a","reasoning_content":"a"}}]}"#,
+            r#"{"choices":[{"text":"a"}],"error":"b"}"#,
+            "{\"choices\":[{\"text\":\"a\"}],\n\"model\":\"b\"}",
+            r#"{"choices":[]}"#,
+        ] {
+            let mut pattern = Pattern::new();
+            learn(&mut pattern, data);
+            assert_eq!(text(&pattern, data), None, "{data}");
+        }
+    }
+}
