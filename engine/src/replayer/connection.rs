@@ -94,6 +94,7 @@ impl super::core::Core {
     /// A read of slot `index` has completed; returns whether there will be another.
     pub(super) fn arrived(&mut self, index: u32, read: io::Result<&[u8]>) -> bool {
         let time = self.now();
+        self.look(time.0 + self.zero_ns);
         let goes_on = match read {
             Ok(bytes) if !bytes.is_empty() => {
                 // A due request does not wait for the parsing of an answer, but must not be put on

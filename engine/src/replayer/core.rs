@@ -18,8 +18,9 @@ use super::exchange::unanswered;
 use super::idle::Idle;
 use super::sink::Sink;
 use super::slot::{Exchange, Slot, State};
-use super::{Assignment, connection};
-use crate::clock::monotonic_ns;
+use super::stall::StallWatch;
+use super::{Assignment, Pacing, connection};
+use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::pacer::Alarm;
 use crate::plan::Plan;
 use crate::policy::deadline::Deadlines;
@@ -46,8 +47,11 @@ pub(super) struct Core {
     pub(super) deadlines: Deadlines,
     /// The schedule's zero on the monotonic clock; set at the start barrier.
     pub(super) zero_ns: i64,
-    /// Work done since the pacer last looked: a jump of the clock during work is no host stall.
+    /// Work done since the last look: a jump of the clock during work is no host stall.
     pub(super) worked: bool,
+    watch: StallWatch,
+    /// By how much this host wakes a sleeper late at its ordinary worst.
+    pub(super) wake_margin_ns: i64,
     /// Tasks that own a socket and have not finished.
     pub(super) tasks: usize,
     /// Planned requests of this core without an end.
@@ -102,6 +106,8 @@ impl Core {
                 released: false,
                 zero_ns: 0,
                 worked: false,
+                watch: StallWatch::new(monotonic_ns(), thread_cpu_ns()),
+                wake_margin_ns: 0,
                 tasks: 0,
                 remaining,
                 stopping: false,
@@ -142,6 +148,7 @@ impl Core {
         let earlier_ns = self.zero_ns - zero_ns;
         self.zero_ns = zero_ns;
         self.started = true;
+        self.watch = StallWatch::new(monotonic_ns(), thread_cpu_ns());
         for mut record in self.warm_connects.drain(..) {
             if let Record::Connect { start, end, .. } = &mut record {
                 start.0 += earlier_ns;
@@ -167,6 +174,7 @@ impl Core {
         }
         for _ in 0..FIRE_MAX {
             let now = self.now();
+            self.look(now.0 + self.zero_ns);
             if self.queue.peek().is_none_or(|next| next.at > now) || !self.may_connect() {
                 return false;
             }
@@ -185,12 +193,38 @@ impl Core {
     /// The pacer goes to sleep until `wake_ns` on the monotonic clock.
     pub(super) fn arm(&mut self, wake_ns: i64) {
         self.armed_ns = wake_ns;
+        let until_ns = self.overdue_ns(wake_ns);
+        self.watch.sleeps(monotonic_ns(), until_ns, thread_cpu_ns());
     }
 
-    /// The pacer is awake; returns what the alarm was set to at last.
-    pub(super) fn disarm(&mut self) -> i64 {
-        // While the pacer is awake nobody needs to wake it.
-        std::mem::replace(&mut self.armed_ns, i64::MIN)
+    /// The pacer is awake: nobody needs to wake it.
+    pub(super) fn disarm(&mut self) {
+        self.armed_ns = i64::MIN;
+        let now_ns = monotonic_ns();
+        self.look(now_ns);
+        self.watch.wakes(now_ns, thread_cpu_ns());
+    }
+
+    /// When a pacer that is to wake at `wake_ns` is so late that it is the host's doing.
+    fn overdue_ns(&self, wake_ns: i64) -> i64 {
+        wake_ns.saturating_add(match self.assignment.pacing {
+            Pacing::Hybrid { margin_ns } => margin_ns,
+            // It keeps no margin, and is late by the ordinary wake-up error.
+            Pacing::Sleep | Pacing::Spin => self.wake_margin_ns,
+        })
+    }
+
+    /// Looks whether the host took the core away since the last look, and writes it down.
+    pub(super) fn look(&mut self, now_ns: i64) {
+        let worked = std::mem::take(&mut self.worked);
+        if let Some(span) = self.watch.look(now_ns, worked, thread_cpu_ns)
+            && self.started
+        {
+            self.sink.push(&Record::Stall {
+                start: RunNanos(span.start_ns - self.zero_ns),
+                length_ns: span.length_ns.cast_unsigned(),
+            });
+        }
     }
 
     /// Puts `exchange` on a connection: an idle one, or one opened for it.
@@ -228,6 +262,7 @@ impl Core {
         let wake_ns = due.0.saturating_add(self.zero_ns).saturating_sub(margin_ns);
         if wake_ns < self.armed_ns {
             self.armed_ns = wake_ns;
+            self.watch.hurries(self.overdue_ns(wake_ns));
             // The pacer looks again within its housekeeping period if the alarm cannot be moved.
             let _ = self.alarm.ring_at(wake_ns);
         }

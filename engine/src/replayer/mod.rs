@@ -199,6 +199,7 @@ async fn life(
     let (plan, bodies) = (Arc::clone(&shared.plan), Arc::clone(&shared.bodies));
     let core = Core::new(assignment, plan, bodies, counters, sink, Rc::clone(&alarm));
     core.borrow_mut().zero_ns = monotonic_ns();
+    core.borrow_mut().wake_margin_ns = margin_for(wake_error_ns);
     core.borrow_mut().warm_up(warm);
     while core.borrow().is_opening() && shared.stop() == Stop::No {
         alarm.until(monotonic_ns() + 200_000).await?;
@@ -213,7 +214,7 @@ async fn life(
     let begun = match zero(&shared, &alarm).await? {
         Some(zero_ns) => {
             core.borrow_mut().start(zero_ns);
-            pace::pace(&core, &alarm, &shared, margin_for(wake_error_ns)).await?;
+            pace::pace(&core, &alarm, &shared).await?;
             true
         }
         None => false,

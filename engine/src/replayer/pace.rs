@@ -8,13 +8,11 @@ use std::io;
 use std::rc::Rc;
 
 use onbeat_shared::log::outcome::Class;
-use onbeat_shared::log::record::Record;
 use onbeat_shared::units::RunNanos;
 
 use super::core::{Core, CoreHandle};
-use super::stall::{Span, StallWatch};
 use super::{Pacing, Shared, Stop};
-use crate::clock::{monotonic_ns, thread_cpu_ns};
+use crate::clock::monotonic_ns;
 use crate::pacer::{Alarm, Yielder};
 
 /// Limits, flushes and the stop flag are looked at this often.
@@ -24,17 +22,16 @@ const CHORES_NS: i64 = 10_000_000;
 const FLUSH_NS: i64 = 250_000_000;
 
 /// Paces one core to its end. Runs as a task of its own, because a runtime never parks while its
-/// main future is runnable. Waking up later than `wake_margin_ns` is the host's doing.
+/// main future is runnable.
 pub(super) async fn pace(
     core: &CoreHandle,
     alarm: &Rc<Alarm>,
     shared: &std::sync::Arc<Shared>,
-    wake_margin_ns: i64,
 ) -> io::Result<()> {
     let (core, alarm, shared) = (Rc::clone(core), Rc::clone(alarm), std::sync::Arc::clone(shared));
     monoio::spawn(async move {
         let yielder = Yielder::new();
-        let mut pacer = Pacer::new(monotonic_ns(), wake_margin_ns);
+        let mut pacer = Pacer::new(monotonic_ns());
         loop {
             // A statement of its own: a borrow in the `match` head would last across its awaits.
             let step = pacer.step(&mut core.borrow_mut(), &shared);
@@ -43,7 +40,7 @@ pub(super) async fn pace(
                 Step::Turn => yielder.turn().await,
                 Step::Sleep { until_ns } => {
                     alarm.wait(until_ns).await?;
-                    pacer.woke(&mut core.borrow_mut());
+                    core.borrow_mut().disarm();
                 }
             }
         }
@@ -58,8 +55,6 @@ enum Step {
 }
 
 struct Pacer {
-    watch: StallWatch,
-    wake_margin_ns: i64,
     next_chores_ns: i64,
     latest_chores_ns: i64,
     /// The latest chores came too late to judge by time limits.
@@ -69,10 +64,8 @@ struct Pacer {
 }
 
 impl Pacer {
-    fn new(now_ns: i64, wake_margin_ns: i64) -> Self {
+    const fn new(now_ns: i64) -> Self {
         Self {
-            watch: StallWatch::new(now_ns, thread_cpu_ns()),
-            wake_margin_ns,
             next_chores_ns: now_ns,
             latest_chores_ns: now_ns,
             excused: false,
@@ -82,9 +75,7 @@ impl Pacer {
     }
 
     fn step(&mut self, core: &mut Core, shared: &Shared) -> Step {
-        let worked = std::mem::take(&mut core.worked);
-        let span = self.watch.look(monotonic_ns(), worked, thread_cpu_ns);
-        log_stall(core, span);
+        core.look(monotonic_ns());
         let more = core.fire_due();
         let now_ns = monotonic_ns();
         if now_ns >= self.next_chores_ns {
@@ -104,20 +95,7 @@ impl Pacer {
             return Step::Turn;
         }
         core.arm(until_ns);
-        self.watch.sleeps(monotonic_ns(), thread_cpu_ns());
         Step::Sleep { until_ns }
-    }
-
-    fn woke(&mut self, core: &mut Core) {
-        // The alarm may have been moved forward while the core slept.
-        let wanted_ns = core.disarm();
-        let margin_ns = match core.assignment.pacing {
-            // It keeps no margin, and is as late as this host wakes a sleeper at its ordinary worst.
-            Pacing::Sleep => self.wake_margin_ns,
-            other => other.margin_ns(),
-        };
-        let span = self.watch.woke(monotonic_ns(), wanted_ns, margin_ns, thread_cpu_ns());
-        log_stall(core, span);
     }
 
     fn chores(&mut self, core: &mut Core, shared: &Shared, now_ns: i64) {
@@ -151,14 +129,5 @@ impl Pacer {
         if !core.has_in_flight() {
             core.give_up_unsent();
         }
-    }
-}
-
-fn log_stall(core: &mut Core, span: Option<Span>) {
-    if let Some(span) = span {
-        core.sink.push(&Record::Stall {
-            start: RunNanos(span.start_ns - core.zero_ns),
-            length_ns: span.length_ns.cast_unsigned(),
-        });
     }
 }
