@@ -331,9 +331,8 @@ impl Core {
             if self.sessions.has_ended(row.request) {
                 continue;
             }
-            let waited = row
-                .after
-                .is_some_and(|after| self.in_flight_at_stop.binary_search(&after).is_ok());
+            let waited =
+                row.after.is_some_and(|after| self.in_flight_at_stop.binary_search(&after).is_ok());
             let class = if waited { Class::PredecessorPending } else { Class::NotReached };
             let done = Record::Done {
                 request: row.request,
