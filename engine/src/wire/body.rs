@@ -182,6 +182,7 @@ impl Body {
         words.quote(&buffer[..buffer.len().min(EXCERPT)]);
     }
 
+    #[inline]
     fn take(
         &mut self,
         data: &[u8],
@@ -196,6 +197,7 @@ impl Body {
         self.read(data, buffer, facts, sink)
     }
 
+    #[inline]
     fn read(
         &mut self,
         data: &[u8],

@@ -8,7 +8,8 @@
 use onbeat_shared::log::outcome::FinishReason;
 use onbeat_shared::log::record::{ChunkKind, Usage};
 
-use super::json::{Cursor, Malformed, Strings, Text};
+use super::json::{Cursor, Malformed, Text};
+use super::strings::Strings;
 use super::usage;
 use crate::limits::CHOICES_MAX;
 

@@ -113,7 +113,7 @@ impl Facts {
     fn alike(&mut self, text: u32, sink: &mut impl FnMut(Answer<'_>)) {
         sink(Answer::Event);
         self.events += 1;
-        let Common { kind, choice, usage } = self.pattern.common();
+        let Common { kind, choice, usage } = self.pattern.hit();
         let more = self.unseen(usage, 1);
         self.chunk(kind, more, text, choice, sink);
     }

@@ -8,6 +8,7 @@
 
 use memchr::{memchr, memchr2};
 
+use super::strings::Strings;
 use crate::limits::JSON_DEPTH_MAX;
 
 /// The bytes are not JSON.
@@ -29,27 +30,6 @@ pub(super) struct Cursor<'a> {
     strings: Strings,
 }
 
-/// The strings of a document that were counted or passed without being read, in order; those inside
-/// of passed arrays and objects are not among them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Strings {
-    places: [Place; STRINGS_MAX],
-    /// More than [`STRINGS_MAX`] when there was no room for all.
-    count: usize,
-}
-
-/// Where a string stands, without its quotes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Place {
-    start: u32,
-    end: u32,
-    /// Its length was asked for.
-    pub(super) is_counted: bool,
-}
-
-/// Most strings that are noted: twice what events have.
-const STRINGS_MAX: usize = 12;
-
 impl<'a> Cursor<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, strings: Strings::new() }
@@ -63,6 +43,13 @@ impl<'a> Cursor<'a> {
     /// Passes blanks; the byte after them.
     #[inline]
     pub(super) fn peek(&mut self) -> Result<u8, Malformed> {
+        match self.bytes.get(self.at) {
+            Some(&byte) if byte > b' ' => Ok(byte),
+            _ => self.peek_behind_blanks(),
+        }
+    }
+
+    fn peek_behind_blanks(&mut self) -> Result<u8, Malformed> {
         loop {
             match self.bytes.get(self.at) {
                 Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
@@ -139,7 +126,7 @@ impl<'a> Cursor<'a> {
         let mut escaped = false;
         loop {
             let rest = self.bytes.get(self.at..).ok_or(Malformed)?;
-            let stop = memchr2(b'"', b'\\', rest).ok_or(Malformed)?;
+            let stop = find_stop(rest).ok_or(Malformed)?;
             self.at += stop + 1;
             if rest[stop] == b'"' {
                 return Ok(Text { raw: &self.bytes[start..self.at - 1], escaped });
@@ -297,11 +284,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn literal(&mut self, word: &[u8]) -> Result<(), Malformed> {
-        if !self.bytes[self.at..].starts_with(word) {
+    fn literal<const LENGTH: usize>(&mut self, word: &[u8; LENGTH]) -> Result<(), Malformed> {
+        if self.bytes[self.at..].first_chunk() != Some(word) {
             return Err(Malformed);
         }
-        self.at += word.len();
+        self.at += LENGTH;
         Ok(())
     }
 
@@ -362,38 +349,6 @@ impl<'a> Cursor<'a> {
     }
 }
 
-impl Strings {
-    pub(super) const fn new() -> Self {
-        Self { places: [Place { start: 0, end: 0, is_counted: false }; STRINGS_MAX], count: 0 }
-    }
-
-    /// All of them, unless there were too many.
-    pub(super) fn places(&self) -> Option<&[Place]> {
-        self.places.get(..self.count)
-    }
-
-    /// Notes a string of `length` bytes that ends before `end`.
-    #[inline]
-    fn note(&mut self, end: usize, length: usize, is_counted: bool) {
-        if let Some(place) = self.places.get_mut(self.count) {
-            // Documents are far shorter than 4 GiB.
-            let narrow = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-            *place = Place { start: narrow(end - length), end: narrow(end), is_counted };
-        }
-        self.count += 1;
-    }
-}
-
-impl Place {
-    pub(super) fn is_empty(&self) -> bool {
-        self.start == self.end
-    }
-
-    pub(super) fn range(&self) -> std::ops::Range<usize> {
-        self.start as usize..self.end as usize
-    }
-}
-
 impl<'a> Text<'a> {
     /// The text without escapes if it fits `space`; a longer one is no name anybody asks for and
     /// reads as empty.
@@ -450,6 +405,36 @@ impl<'a> Text<'a> {
         });
         space.get(..length).unwrap_or_default()
     }
+}
+
+/// The top bit of each byte of `word` that is a quote or a backslash. Only the lowest mark is sure:
+/// bytes above it may be marked without being either.
+#[inline]
+pub(super) fn mark_stops(word: u64) -> u64 {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
+    let quotes = word ^ u64::from_le_bytes([b'"'; 8]);
+    let slashes = word ^ u64::from_le_bytes([b'\\'; 8]);
+    let marks = (quotes.wrapping_sub(ONES) & !quotes) | (slashes.wrapping_sub(ONES) & !slashes);
+    marks & TOPS
+}
+
+/// Where the first quote or backslash is.
+#[inline]
+fn find_stop(bytes: &[u8]) -> Option<usize> {
+    /// Most strings of an event are shorter, and for them a call costs more than it saves.
+    const SHORT: usize = 32;
+    let mut at = 0;
+    while at < SHORT
+        && let Some(word) = bytes[at..].first_chunk()
+    {
+        let marks = mark_stops(u64::from_le_bytes(*word));
+        if marks != 0 {
+            return Some(at + (marks.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    memchr2(b'"', b'\\', &bytes[at..]).map(|stop| at + stop)
 }
 
 /// The character of the well-formed escape that starts here, and the escape's length.

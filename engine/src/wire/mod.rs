@@ -22,6 +22,7 @@ mod json;
 mod pattern;
 mod response;
 mod sse;
+mod strings;
 mod usage;
 mod words;
 

@@ -12,7 +12,8 @@ use memchr::memchr2;
 use onbeat_shared::log::record::{ChunkKind, Usage};
 
 use super::delta::{Choice, Document};
-use super::json::{Cursor, Strings};
+use super::json::{Cursor, mark_stops};
+use super::strings::Strings;
 
 /// The field that a pattern's line is of. Data behind another spelling is compared without it.
 const FIELD: &[u8] = b"data: ";
@@ -20,6 +21,9 @@ const FIELD: &[u8] = b"data: ";
 const EVENT_BYTES_MAX: usize = 2 * 1024;
 /// Longest string where a pattern has a gap: far below every limit of an event.
 const STRING_BYTES_MAX: usize = 32 * 1024;
+/// After so many misses in a row events seem to have little in common: only every so many is tried.
+const MISSES_MAX: u32 = 4;
+const MISSES_STEP: u32 = 16;
 /// Most strings in which events may differ.
 const GAPS_MAX: usize = 4;
 
@@ -34,6 +38,8 @@ pub(super) struct Pattern {
     gaps: [Gap; GAPS_MAX],
     gap_count: usize,
     common: Common,
+    /// Events in a row that had to be parsed.
+    misses: u32,
 }
 
 /// What all events of a pattern say.
@@ -73,16 +79,20 @@ impl Pattern {
             gaps: [Gap::default(); GAPS_MAX],
             gap_count: 0,
             common: Common { kind: ChunkKind(0), choice: 0, usage: None },
+            misses: 0,
         }
     }
 
     /// Forgets the pattern.
     pub(super) fn clear(&mut self) {
         self.line.clear();
+        self.misses = 0;
     }
 
-    /// What a match says beside its text.
-    pub(super) fn common(&self) -> Common {
+    /// Takes a match as one more event; what it says beside its text.
+    #[inline]
+    pub(super) fn hit(&mut self) -> Common {
+        self.misses = 0;
         self.common
     }
 
@@ -101,6 +111,10 @@ impl Pattern {
     /// Takes `data` as the pattern if it can be one. It was read as `document` and `choices`, and
     /// its event is not an error.
     pub(super) fn learn(&mut self, data: &[u8], document: &Document<'_>, choices: &[Choice]) {
+        self.misses = self.misses.saturating_add(1);
+        if self.misses > MISSES_MAX && !self.misses.is_multiple_of(MISSES_STEP) {
+            return;
+        }
         let Some(common) = common(document, choices) else { return };
         // A line end stands for a second data line, and that is not how it would arrive.
         if data.len() > EVENT_BYTES_MAX || memchr2(b'\n', b'\r', data).is_some() {
@@ -181,21 +195,13 @@ fn common(document: &Document<'_>, choices: &[Choice]) -> Option<Common> {
 /// which may be line ends, and the input's end.
 #[inline]
 fn match_string(bytes: &[u8]) -> Option<(usize, u32)> {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
     const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
-    const QUOTES: u64 = ONES * b'"' as u64;
-    const SLASHES: u64 = ONES * b'\\' as u64;
-    const BLANKS: u64 = ONES * b' ' as u64;
+    const BLANKS: u64 = u64::from_le_bytes([b' '; 8]);
     let mut at = 0;
     loop {
         let here = bytes.get(at..)?;
         let word = u64::from_le_bytes(here.first_chunk().copied().unwrap_or_else(|| padded(here)));
-        // The lowest byte that is marked is one of the three; bytes above it may be marked wrongly.
-        let (quotes, slashes) = (word ^ QUOTES, word ^ SLASHES);
-        let marks = (quotes.wrapping_sub(ONES) & !quotes)
-            | (slashes.wrapping_sub(ONES) & !slashes)
-            | (word.wrapping_sub(BLANKS) & !word);
-        let marks = marks & TOPS;
+        let marks = mark_stops(word) | (word.wrapping_sub(BLANKS) & !word & TOPS);
         if marks == 0 {
             at += 8;
             if at > STRING_BYTES_MAX {

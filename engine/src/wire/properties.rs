@@ -312,7 +312,7 @@ proptest! {
             let document = delta::read(data, &mut choices);
             if let Some(found) = pattern.match_data(data) {
                 let document = document.expect("only JSON is known");
-                let common = pattern.common();
+                let common = pattern.hit();
                 let contents = choices.iter().filter(|choice| choice.bytes() > 0);
                 let said: Vec<_> =
                     contents.map(|it| (it.index, it.kind(), it.bytes(), document.usage)).collect();

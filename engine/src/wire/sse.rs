@@ -87,6 +87,9 @@ impl EventSplitter {
         }
         if self.is_between() && buffer.is_empty() {
             rest = &rest[listener.known(rest)..];
+            if rest.is_empty() {
+                return Ok(());
+            }
         }
         while let Some(stop) = memchr2(b'\n', b'\r', rest) {
             let line = &rest[..stop];
