@@ -4,9 +4,10 @@
 //! threshold between two looks, and the core had nothing to do in between, the host took the core
 //! away (hypervisor steal, preemption, an interrupt). If the core did work in between, only the
 //! part of the gap in which the thread was not running counts. While the pacer sleeps a gap means
-//! nothing until its alarm is overdue. Where the host's part cannot be told from ours the core takes
-//! the blame: lateness of our own making must not pass for the host's. Everybody looks who reads the
-//! clock anyway, so that a stall is known to within one task's work. Pure: times arrive as arguments.
+//! nothing until its alarm is overdue. Where the host's part cannot be told from ours the core
+//! takes the blame: lateness of our own making must not pass for the host's. Everybody looks who
+//! reads the clock anyway, so that a stall is known to within one task's work. Pure: times arrive
+//! as arguments.
 
 /// A jump of the clock longer than this is a stall.
 pub const THRESHOLD_NS: i64 = 50_000;
