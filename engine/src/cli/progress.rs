@@ -45,8 +45,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes over SIGINT and SIGTERM: once means drain, twice means stop now. A limit on the size of
-    /// files becomes an error of the log instead of the end of the process.
+    /// Takes over SIGINT and SIGTERM: once means drain, twice means stop now. A limit on file sizes
+    /// becomes an error of the log instead of the end of the process.
     #[must_use]
     pub fn new(ui: Ui) -> Self {
         let interrupt = Arc::new(AtomicBool::new(false));

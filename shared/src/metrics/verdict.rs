@@ -1,9 +1,10 @@
 //! Whether the schedule held, and if not, why and what to do about it.
 //!
 //! It held if every planned request left (those aside that a user's stop kept back or the server
-//! gave no connection), at no less than 99 % of the offered rate, with a p99 lateness outside host stalls within the limit, and every body
-//! was ready when due. A log without a footer, and a run without a request, cannot show that and do
-//! not count as held. The measurement's validity is all this says; how the server did is elsewhere.
+//! gave no connection), at no less than 99 % of the offered rate, with a p99 lateness outside host
+//! stalls within the limit, and every body was ready when due. A log without a footer, and a run
+//! without a request, cannot show that and do not count as held. The measurement's validity is all
+//! this says; how the server did is elsewhere.
 
 use super::quantile::Statistic;
 use super::schedule::Sending;
