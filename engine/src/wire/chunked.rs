@@ -312,6 +312,10 @@ mod tests {
         assert_eq!(flood(b"2;", b'a', extensions), [Err(ChunkError::OverLimit); 3]);
         assert_eq!(flood(b"", b'0', extensions + 1), [Err(ChunkError::OverLimit); 3]);
         assert_eq!(flood(b"1", b' ', extensions + 1), [Err(ChunkError::OverLimit); 3]);
+        let padded = b"01\r\na\r\n".repeat(extensions);
+        assert!(decode(&padded, 65_536).is_ok());
+        let padded = [padded.as_slice(), b"01\r\na\r\n"].concat();
+        assert_eq!(decode(&padded, 65_536), Err(ChunkError::OverLimit));
         let trailers = TRAILER_BYTES_MAX as usize;
         assert_eq!(flood(b"0\r\n", b'a', trailers), [Ok(()); 3]);
         assert_eq!(flood(b"0\r\n", b'a', trailers + 1), [Err(ChunkError::OverLimit); 3]);

@@ -103,7 +103,7 @@ fn alike_events() -> impl Strategy<Value = Vec<String>> {
         r#"{"a":["~"],"choices":[{"delta":{"content":[{"type":"~","text":"$"}]}}]}"#,
     ]);
     let fill = || {
-        let odd = ["\\x", "\t", "\u{1}", "a\\", "\" ", "error", "\\u00", "\\ud83d"];
+        let odd = ["\n", "\\n\n", "\\x", "\t", "\u{1}", "a\\", "\" ", "error", "\\u00", "\\ud83d"];
         let plain = ["a", " word", "\\n", "é", " a longer piece of text", "\\u00e9\\ud83d\\ude00"];
         prop_oneof![
             6 => select(plain.map(str::to_owned).to_vec()),
@@ -473,6 +473,24 @@ fn reference_events(stream: &[u8]) -> Vec<(Name, Vec<u8>)> {
         }
     }
     found
+}
+
+#[test]
+fn events_are_known_only_where_events_begin() {
+    let event = "data: {\"choices\":[{\"text\":\"a\"}]}\n\n";
+    for before in [":", ": x\n", "event: error\n", "event: x\n", "data: x\n", "data:\n", "\r", "x"]
+    {
+        let stream = format!("{event}{event}{before}{event}{event}");
+        let answer = format!("HTTP/1.1 200\r\nContent-Type: text/event-stream\r\n\r\n{stream}");
+        let expected = reference_contents(stream.as_bytes());
+        let mut reader = AnswerReader::new();
+        for cut in 0..=answer.len() {
+            let (first, second) = answer.as_bytes().split_at(cut);
+            let said = read(&mut reader, [first, second], Behind::Close);
+            assert_eq!(said.chunks, expected.0, "{before:?} {cut}");
+            assert_eq!(said.class(), expected.1.unwrap_or(Class::NoFinish), "{before:?} {cut}");
+        }
+    }
 }
 
 /// Choice, kind, tokens and bytes of content events.
