@@ -3,7 +3,7 @@
 //! A case is a kind of event in a kind of framing. Counting instructions is steadier than a clock:
 //!
 //! ```text
-//! valgrind --tool=callgrind --toggle-collect='*Case*read*' <the bench> chunk_vllm_chat
+//! valgrind --tool=callgrind --toggle-collect='*Case*read*' <the bench> chunk_sglang_chat
 //! ```
 //!
 //! divided by the events of all rounds (at small size two rounds of ten answers). The sink does
