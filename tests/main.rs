@@ -7,3 +7,4 @@ mod open_loop;
 mod sim;
 mod starting;
 mod stopping;
+mod tempers;
