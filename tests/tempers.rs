@@ -1,8 +1,8 @@
 //! A server of every temper: whatever it does, the run ends, every request has one end, and the log
 //! contradicts itself nowhere.
 //!
-//! One `u64` decides what each connection does to each request; it is in the name of a failure. When
-//! the kernel delivers what is not decided, so a seed narrows a failure down and no more.
+//! One `u64` decides what each connection does to each request; it is in the name of a failure.
+//! When the kernel delivers what is not decided, so a seed narrows a failure down and no more.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -2,11 +2,15 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 use onbeat::cli::{Cli, run};
 
 fn main() -> ExitCode {
+    // A limit on file sizes is then an error of the write that hits it, with a message, and not the
+    // end of the process.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     match run(Cli::parse()) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

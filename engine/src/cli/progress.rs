@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::conductor::Watch;
 use crate::replayer::Stop;
@@ -45,8 +45,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes over SIGINT and SIGTERM: once means drain, twice means stop now. A limit on file sizes
-    /// becomes an error of the log instead of the end of the process.
+    /// Takes over SIGINT and SIGTERM: once means drain, twice means stop now.
     #[must_use]
     pub fn new(ui: Ui) -> Self {
         let interrupt = Arc::new(AtomicBool::new(false));
@@ -54,7 +53,6 @@ impl Terminal {
             // Without a handler the signal ends the process, and the log is still readable.
             let _ = signal_hook::flag::register(signal, Arc::clone(&interrupt));
         }
-        let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let watched = ui == Ui::Auto && std::io::stderr().is_terminal();
         let bar = (watched && !dumb).then(|| {

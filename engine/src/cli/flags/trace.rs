@@ -18,11 +18,11 @@ pub struct TraceFlags {
     #[arg(value_name = "TRACE")]
     pub trace: Option<PathBuf>,
 
-    /// The trace file, by AIPerf's name for it.
+    /// The trace file, by the name the benchmark AIPerf has for this option.
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     pub input_file: Option<PathBuf>,
 
-    /// The trace, by kv-cache-tester's name for it.
+    /// The trace, by kv-cache-tester's name for it; no format of this version is a folder yet.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "input_file"])]
     pub trace_directory: Option<PathBuf>,
 

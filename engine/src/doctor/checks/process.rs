@@ -91,7 +91,11 @@ pub fn open_files(facts: &Facts) -> Finding {
         Some(files) if files < FILES_GOOD => Level::Better,
         _ => Level::Ok,
     };
-    let words = format!("{}, raised by a replay to {}", text(limit.soft), text(limit.hard));
+    let words = if limit.soft == limit.hard {
+        format!("{}, which is also the most a replay may ask for", text(limit.soft))
+    } else {
+        format!("{}, raised by a replay to {}", text(limit.soft), text(limit.hard))
+    };
     let finding = Finding::new(CHECK, level, words)
         .fact("soft", limit.soft.map_or(serde_json::Value::Null, Into::into))
         .fact("hard", limit.hard.map_or(serde_json::Value::Null, Into::into));
