@@ -159,7 +159,10 @@ fn a_server_of_every_temper_costs_no_request_its_end() {
                 (0..REQUESTS).filter(|&i| run.requests.outcome(i) == Some(outcome)).count()
             };
             assert_eq!(of(Outcome::NeverSent), 0, "seed {seed}");
-            assert!(of(Outcome::Ok) > 0 && of(Outcome::Ok) < REQUESTS, "seed {seed}: it has tempers");
+            assert!(
+                of(Outcome::Ok) > 0 && of(Outcome::Ok) < REQUESTS,
+                "seed {seed}: it has tempers"
+            );
         }
     }
 }
