@@ -1,6 +1,7 @@
 //! A user stops the run: in every state a connection can be in, the run ends, and every planned
 //! request has its end in the log.
 
+use std::io::Write;
 use std::sync::Mutex;
 
 use onbeat::replayer::Stop;
@@ -176,5 +177,33 @@ fn a_stale_connection_costs_no_request_while_a_run_drains() {
         let lost: Vec<_> = classes.iter().filter(|&&class| class != "not_reached").collect();
         assert!(lost.len() >= 2 && lost.iter().all(|&&class| class == "ok"), "{lost:?}");
         assert!(run.requests.flags(1).has(DoneFlags::RESENT));
+    }
+}
+
+#[test]
+fn a_run_can_be_stopped_while_an_answer_comes_in_faster_than_it_is_read() {
+    for driver in drivers() {
+        for how in [Stop::Drain, Stop::Now] {
+            let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" a\"}}]}\n\n";
+            let many = event.repeat(1_000).into_bytes();
+            let server = Scripted::start(move |_, mut stream| {
+                if request(&mut stream).is_some() {
+                    answer(
+                        &mut stream,
+                        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
+                    );
+                    // Never ends and never pauses.
+                    while stream.write_all(&many).is_ok() {}
+                }
+            });
+            let mut scenario = Scenario::new(&mooncake(40, 10, 10, 2));
+            scenario.config.driver = Some(driver);
+            scenario.config.drain_ns = 100_000_000;
+            let mut watch = Stopper::after(2, how);
+            let (ran, run) = ends(move || scenario.run_watched(server.address, &mut watch));
+            assert!(ran.expect("it took place").conducted.interrupted);
+            let run = run.expect("a run that began leaves a log");
+            assert_eq!(classes(&run)[..2], ["interrupted"; 2]);
+        }
     }
 }

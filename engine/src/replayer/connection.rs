@@ -23,6 +23,10 @@ use crate::net::socket::{Wire, begin_connect, finish_connect};
 /// connections; pages that no read reaches are never touched.
 const READ_BYTES: usize = 32 * 1024;
 
+/// Reads of one connection before the pacer has had another turn. On epoll a read that finds bytes
+/// does not give way to anybody, and a server may send faster than its answer is read.
+const READS_PER_TURN: u32 = 32;
+
 /// Opens the connection of slot `index` and then reads from it until it is gone.
 pub(super) async fn open(core: CoreHandle, index: u32, address: SocketAddr) {
     let since = core.borrow().now();
@@ -53,11 +57,18 @@ pub(super) async fn open(core: CoreHandle, index: u32, address: SocketAddr) {
 
 async fn read(core: &CoreHandle, index: u32, mut half: OwnedReadHalf<TcpStream>) {
     let mut buffer = vec![0; READ_BYTES];
+    let (mut turn, mut reads) = (0, 0);
     loop {
         let (result, returned) = half.read(buffer).await;
         buffer = returned;
         if !core.borrow_mut().arrived(index, result.map(|length| &buffer[..length])) {
             return;
+        }
+        let present = core.borrow().turn;
+        reads = if present == turn { reads + 1 } else { 1 };
+        turn = present;
+        if reads >= READS_PER_TURN {
+            poll_fn(|context| core.borrow_mut().poll_next_turn(turn, context)).await;
         }
     }
 }

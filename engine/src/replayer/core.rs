@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use onbeat_shared::log::outcome::{Class, FinishReason};
 use onbeat_shared::log::record::{DoneFlags, Record};
@@ -73,6 +74,9 @@ pub(super) struct Core {
     /// When the sleeping pacer means to wake up, and earlier news moves the alarm; the beginning of
     /// time while it is awake.
     armed_ns: i64,
+    /// How often the pacer has had its turn, and who waits for the next one.
+    pub(super) turn: u64,
+    giving_way: Vec<Waker>,
     handle: std::rc::Weak<RefCell<Self>>,
 }
 
@@ -118,6 +122,8 @@ impl Core {
                 warm_connects: Vec::with_capacity(slots),
                 alarm,
                 armed_ns: i64::MIN,
+                turn: 0,
+                giving_way: Vec::with_capacity(slots),
                 handle: handle.clone(),
             })
         })
@@ -203,6 +209,26 @@ impl Core {
         let now_ns = monotonic_ns();
         self.look(now_ns);
         self.watch.wakes(now_ns, thread_cpu_ns());
+    }
+
+    /// The pacer has its turn.
+    pub(super) fn take_turn(&mut self) {
+        self.turn += 1;
+        for waiting in self.giving_way.drain(..) {
+            waiting.wake();
+        }
+    }
+
+    /// Waits until the pacer has had a turn after `turn`, which comes at once.
+    pub(super) fn poll_next_turn(&mut self, turn: u64, context: &Context<'_>) -> Poll<()> {
+        if self.turn != turn {
+            return Poll::Ready(());
+        }
+        self.giving_way.push(context.waker().clone());
+        if self.armed_ns != i64::MIN {
+            let _ = self.alarm.ring_at(0);
+        }
+        Poll::Pending
     }
 
     /// When a pacer that is to wake at `wake_ns` is so late that it is the host's doing.

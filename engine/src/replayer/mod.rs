@@ -261,7 +261,10 @@ async fn wind_down(core: &CoreHandle, alarm: &Alarm) -> io::Result<()> {
     core.borrow_mut().hang_up_all();
     while core.borrow().tasks > 0 {
         alarm.until(monotonic_ns() + 200_000).await?;
-        core.borrow_mut().hang_up_all();
+        let mut core = core.borrow_mut();
+        core.hang_up_all();
+        // The pacer has had its last turn; a reader may be waiting for another.
+        core.take_turn();
     }
     Ok(())
 }

@@ -76,6 +76,7 @@ impl Pacer {
 
     fn step(&mut self, core: &mut Core, shared: &Shared) -> Step {
         core.look(monotonic_ns());
+        core.take_turn();
         let more = core.fire_due();
         let now_ns = monotonic_ns();
         if now_ns >= self.next_chores_ns {
