@@ -18,9 +18,9 @@ use rustix::net::{
 
 /// The descriptor of a connection whose owner is a task elsewhere.
 ///
-/// Whoever holds a `Wire` must drop it before the task that owns the stream ends; the replayer
-/// keeps it in the connection's slot, which is cleared when the owning tasks report that they are
-/// done.
+/// Whoever holds a `Wire` must drop it before the tasks that own the stream let go of it; the
+/// replayer keeps it in the connection's slot and clears it as soon as the reading task has seen the
+/// connection's end, or the connecting one its failure.
 #[derive(Debug)]
 pub struct Wire {
     descriptor: RawFd,

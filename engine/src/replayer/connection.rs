@@ -132,7 +132,8 @@ impl super::core::Core {
     fn close_slot(&mut self, index: u32, time: RunNanos, reset: bool) {
         self.closed(index, time, reset);
         let slot = &mut self.slots[index as usize];
-        slot.state = State::Closing;
-        slot.wake_writer();
+        debug_assert_eq!(slot.state, State::Closing, "an end hangs up, which ends a pending write");
+        // The tasks are about to let go of the socket.
+        slot.wire = None;
     }
 }
