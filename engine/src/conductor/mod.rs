@@ -206,7 +206,10 @@ impl Cores {
             let (assignment, shared, sender) =
                 (assignment.clone(), Arc::clone(shared), sender.clone());
             cores.threads.push(spawn(format!("onbeat-core-{}", assignment.core.0), move || {
-                run_core(assignment, &shared, counters, &exchange, &sender)
+                let mut others = Others { shared: &shared, go_on: false };
+                let end = run_core(assignment, &shared, counters, &exchange, &sender);
+                others.go_on = end.is_ok();
+                end
             })?);
         }
         Ok(cores)
@@ -266,6 +269,21 @@ impl Cores {
     }
 }
 
+/// What the other cores do when one ends: a core that fails, or panics, stops the run, because the
+/// rest of its part of the plan will not be sent.
+struct Others<'a> {
+    shared: &'a Shared,
+    go_on: bool,
+}
+
+impl Drop for Others<'_> {
+    fn drop(&mut self) {
+        if !self.go_on {
+            self.shared.stop.fetch_max(Stop::Drain as u8, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Drop for Cores {
     fn drop(&mut self) {
         if !self.threads.is_empty() {
@@ -320,5 +338,15 @@ mod tests {
         let error = cores.wait_ready(&mut Quiet::default()).expect_err("no such CPU");
         assert!(error.to_string().contains("run a pacing core"), "{error}");
         assert!(cores.threads.is_empty(), "and none is left");
+    }
+
+    #[test]
+    fn a_core_that_fails_stops_the_run() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let (healthy, shared) = job(&listener, &burst(3));
+        let failing = Assignment { cpu: Some(u16::MAX), ..healthy };
+        let mut cores = Cores::start(&[failing], &shared).expect("threads");
+        assert!(cores.join().is_err());
+        assert_eq!(shared.stop(), Stop::Drain);
     }
 }
