@@ -168,20 +168,22 @@ fn a_killed_run_leaves_a_log_that_lacks_at_most_its_last_second() {
     let trace = write_trace(folder.path(), 100_000, 10);
     let (mut child, log) = replay(folder.path(), &mock.url, &trace);
     let mut progress = wait_until_sending(&mut child);
-    // Two more lines: at least two seconds have passed since the first.
-    let mut line = String::new();
-    progress.read_line(&mut line).expect("progress is text");
-    line.clear();
-    progress.read_line(&mut line).expect("progress is text");
-    let elapsed: f64 =
-        line.trim_start().split('s').next().and_then(|first| first.parse().ok()).expect("seconds");
+    // Lines come two seconds apart: what one says was sent must be on disk when the next is there,
+    // however little of the processor the run was given in between.
+    let mut said = String::new();
+    progress.read_line(&mut said).expect("progress is text");
+    progress.read_line(&mut String::new()).expect("progress is text");
     child.kill().expect("it runs");
     let _ = child.wait();
+    let sent: usize = said
+        .split_once("sent ")
+        .and_then(|(_, rest)| rest.split('/').next())
+        .and_then(|count| count.parse().ok())
+        .expect("the line counts");
     let run = Run::read(&std::fs::read(log).expect("a log")).expect("it reads");
     assert!(!run.is_whole(), "there is no footer");
-    let latest = (0..run.plan.len()).filter_map(|i| run.requests.sent(i)).max().expect("sends");
-    let lost_s = elapsed - latest.0 as f64 / 1e9;
-    assert!(lost_s < 1.0, "{lost_s} s before the last progress line are missing");
+    let kept = (0..run.plan.len()).filter(|&i| run.requests.was_sent(i)).count();
+    assert!(kept >= sent, "{kept} of {sent} requests are in the log two seconds later");
 }
 
 #[test]
