@@ -19,8 +19,8 @@ use rustix::net::{
 /// The descriptor of a connection whose owner is a task elsewhere.
 ///
 /// Whoever holds a `Wire` must drop it before the tasks that own the stream let go of it; the
-/// replayer keeps it in the connection's slot and clears it as soon as the reading task has seen the
-/// connection's end, or the connecting one its failure.
+/// replayer keeps it in the connection's slot and clears it as soon as the reading task has seen
+/// the connection's end, or the connecting one its failure.
 #[derive(Debug)]
 pub struct Wire {
     descriptor: RawFd,
