@@ -57,7 +57,7 @@ struct ReplayOnly {
 /// # Errors
 /// When the trace cannot be read, the options leave nothing to send, or stdout cannot be written.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
-    let options = args.timing.options()?;
+    let options = args.timing.options(args.body.seed)?;
     let render = args.body.options()?;
     let trace = trace::load(args.trace.path()?, &args.trace.options())?;
     let plan = plan::build(&trace, &options)?;
@@ -71,7 +71,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         tell(warning);
     }
     if let Some(words) = left_out(&plan.left_out) {
-        tell(&format!("{} of {} rows are planned: {words}", plan.rows.len(), trace.source.rows));
+        let (planned, all) = (plan.rows.len(), trace.source.rows * u64::from(plan.copies));
+        let what = if plan.copies == 1 { "rows" } else { "rows of all copies" };
+        tell(&format!("{planned} of {all} {what} are planned: {words}"));
     }
     let mut out = BufWriter::with_capacity(1 << 16, out);
     let bodies = args.bodies.then_some(&render);
@@ -99,6 +101,8 @@ struct Line<'a> {
     max_tokens: Option<u32>,
     min_tokens: Option<u32>,
     hash_ids: &'a [u64],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copy: Option<u32>,
 }
 
 fn print(
@@ -145,6 +149,7 @@ fn line_of<'a>(plan: &'a Plan, trace: &'a Trace, row: &PlanRow, hash_ids: &'a [u
         max_tokens: row.max_tokens,
         min_tokens: row.min_tokens,
         hash_ids,
+        copy: (plan.copies > 1).then(|| plan.copy(row.request)),
     }
 }
 

@@ -36,19 +36,20 @@ struct Met {
 pub(crate) fn chains(trace: &Trace, sends: &[Send], mode: PlanMode) -> Chains {
     // In the strict order a later turn may leave first: places in the session are by turn even so.
     let turns = turns(trace, sends);
-    let mut met: Vec<Option<Met>> = vec![None; trace.sessions.len()];
+    let copies = sends.iter().map(|send| send.copy as usize + 1).max().unwrap_or(0);
+    let mut met: Vec<Option<Met>> = vec![None; trace.sessions.len() * copies];
     let mut names = Vec::new();
     let mut links = Vec::with_capacity(sends.len());
     for (request, send) in (0_u32..).zip(sends) {
         let request = RequestIndex(request);
         let known = trace.records[send.record as usize].session;
-        let slot = &mut met[known.as_usize()];
+        let slot = &mut met[send.copy as usize * trace.sessions.len() + known.as_usize()];
         let after = match (mode, &*slot) {
             (PlanMode::OpenLoop, Some(met)) => Some(met.last),
             _ => None,
         };
         let number = || {
-            names.push(trace.session_name(known));
+            names.push(name(trace, known, send.copy));
             let session = u32::try_from(names.len() - 1).expect("no more sessions than requests");
             Met { session: SessionIndex(session), turns: 0, last: request }
         };
@@ -61,13 +62,20 @@ pub(crate) fn chains(trace: &Trace, sends: &[Send], mode: PlanMode) -> Chains {
     Chains { links, names }
 }
 
+/// What a copy's session is called: as recorded in the first copy, with the copy's number in others.
+fn name(trace: &Trace, session: SessionIndex, copy: u32) -> String {
+    let name = trace.session_name(session);
+    if copy == 0 { name } else { format!("{name}~{copy}") }
+}
+
 /// Place of each request among the planned turns of its session; `None` when it is the order of
 /// sending anyway.
 fn turns(trace: &Trace, sends: &[Send]) -> Option<Vec<u32>> {
     let record = |request: u32| &trace.records[sends[request as usize].record as usize];
+    let session = |request: u32| (sends[request as usize].copy, record(request).session);
     let mut by_turn: Vec<u32> = (0_u32..).take(sends.len()).collect();
-    by_turn.sort_by_key(|&request| (record(request).session, record(request).turn));
-    let same = |pair: &[u32]| record(pair[0]).session == record(pair[1]).session;
+    by_turn.sort_by_key(|&request| (session(request), record(request).turn));
+    let same = |pair: &[u32]| session(pair[0]) == session(pair[1]);
     if by_turn.windows(2).all(|pair| !same(pair) || pair[0] < pair[1]) {
         return None;
     }

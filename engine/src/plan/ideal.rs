@@ -1,6 +1,7 @@
 //! The ideal cache hits of every planned request, in send order.
 //!
-//! Block ids of Bailian and Mooncake are global to the file, so one cache serves all sessions.
+//! Block ids of Bailian and Mooncake are global to the file, so one cache serves all sessions of a
+//! copy; copies share nothing.
 
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::cache::IdealCache;
@@ -21,10 +22,25 @@ pub(crate) fn hits(trace: &Trace, sends: &[Send]) -> Option<Vec<IdealTokens>> {
     if trace.blocks.is_empty() {
         return None;
     }
-    let mut cache = IdealCache::new(trace);
-    let ask = |send: &Send| {
-        let hits = cache.ask(trace, &trace.records[send.record as usize]);
-        IdealTokens { prefix: hits.prefix_tokens, set: hits.set_tokens }
-    };
-    Some(sends.iter().map(ask).collect())
+    let mut hits = vec![IdealTokens { prefix: 0, set: 0 }; sends.len()];
+    let by_copy = by_copy(sends);
+    for copy in by_copy.chunk_by(|&a, &b| sends[a as usize].copy == sends[b as usize].copy) {
+        let mut cache = IdealCache::new(trace);
+        for &request in copy {
+            let record = &trace.records[sends[request as usize].record as usize];
+            let found = cache.ask(trace, record);
+            hits[request as usize] =
+                IdealTokens { prefix: found.prefix_tokens, set: found.set_tokens };
+        }
+    }
+    Some(hits)
+}
+
+/// The requests, one copy of the trace after the other, each in send order.
+fn by_copy(sends: &[Send]) -> Vec<u32> {
+    let mut requests: Vec<u32> = (0_u32..).take(sends.len()).collect();
+    if sends.iter().any(|send| send.copy > 0) {
+        requests.sort_by_key(|&request| sends[request as usize].copy);
+    }
+    requests
 }

@@ -11,6 +11,7 @@ mod ideal;
 pub mod options;
 mod schedule;
 mod shard;
+mod tile;
 
 use std::fmt;
 
@@ -39,6 +40,10 @@ pub struct Plan {
     pub rows: Vec<PlanRow>,
     /// For each request, the place of its record in the trace.
     pub record_of: Vec<u32>,
+    /// For each request, the copy of the trace it belongs to; empty when there is only one.
+    pub copy_of: Vec<u32>,
+    /// How many copies of the trace are laid over each other, at least 1.
+    pub copies: u32,
     /// The names of the sessions, in order of their first request; rows hold indices into it.
     pub sessions: Vec<String>,
     /// The rule of the schedule.
@@ -49,7 +54,7 @@ pub struct Plan {
     pub warnings: Vec<String>,
 }
 
-/// Rows of the trace that the options leave out.
+/// Rows of the trace that the options leave out, each counted once for every copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Before `--fixed-schedule-start-offset`.
@@ -64,12 +69,12 @@ pub struct LeftOut {
 
 /// Makes a trace into a schedule.
 ///
-/// The order of operations is part of what the options mean: window → zero → speed-up → idle-gap
-/// cap → order of sending → duration → request count → sessions, edges and cores. The zero is the
-/// start offset when there is one, else the first row that is kept; a due time is the exact
+/// The order of operations is part of what the options mean: window → zero → speed-up → copies →
+/// idle-gap cap → order of sending → duration → request count → sessions, edges and cores. The zero
+/// is the start offset when there is one, else the first row that is kept; a due time is the exact
 /// quotient of its distance from zero and the speed-up, rounded half to even to a nanosecond.
 ///
-/// A row's `body_bytes` is not known before it is rendered and is 0 here; `render` fills it in.
+/// A row's `body_bytes` is not known before it is rendered; `render` fills it in.
 ///
 /// # Errors
 /// When nothing is left to send, or a due time or the number of requests cannot be represented.
@@ -100,7 +105,7 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
             ideal_cached_tokens: hits.map(|hits| hits.prefix),
             ideal_set_tokens: hits.map(|hits| hits.set),
             blocks: record.block_count,
-            body_bytes: 0,
+            body_bytes: None,
         });
     }
     Ok(Plan {
@@ -108,9 +113,33 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
         record_of: schedule.sends.iter().map(|send| send.record).collect(),
         sessions: chains.names,
         mode: options.mode,
+        copy_of: match options.copies {
+            0 | 1 => Vec::new(),
+            _ => schedule.sends.iter().map(|send| send.copy).collect(),
+        },
+        copies: options.copies.max(1),
         left_out: schedule.left_out,
         warnings: schedule.warnings,
     })
+}
+
+impl Plan {
+    /// The copy of the trace that a request belongs to, from zero.
+    ///
+    /// # Panics
+    /// When the plan has no such request.
+    #[must_use]
+    pub fn copy(&self, request: RequestIndex) -> u32 {
+        if self.copies == 1 { 0 } else { self.copy_of[request.as_usize()] }
+    }
+}
+
+impl LeftOut {
+    /// Counts every row once for each copy.
+    fn multiply(&mut self, copies: u32) {
+        self.before_start *= u64::from(copies);
+        self.after_end *= u64::from(copies);
+    }
 }
 
 /// Sessions take the servers in turn, and stay with theirs.

@@ -21,6 +21,10 @@ pub struct PlanOptions {
     pub duration_ns: Option<i64>,
     /// Only so many requests, in send order.
     pub request_count: Option<u64>,
+    /// How many copies of the trace are laid over each other.
+    pub copies: u32,
+    /// What everything random depends on.
+    pub seed: u64,
     /// The rule of the schedule.
     pub mode: PlanMode,
     /// How many cores share the sessions.
@@ -38,6 +42,8 @@ impl Default for PlanOptions {
             idle_gap_cap_ns: None,
             duration_ns: None,
             request_count: None,
+            copies: 1,
+            seed: 0,
             mode: PlanMode::OpenLoop,
             cores: 1,
             targets: 1,

@@ -10,13 +10,15 @@ use onbeat_shared::trace::record::Record;
 use onbeat_shared::units::NANOS_PER_SECOND;
 
 use crate::limits::REQUESTS_MAX;
-use crate::plan::{LeftOut, PlanError, PlanMode, PlanOptions};
+use crate::plan::{LeftOut, PlanError, PlanMode, PlanOptions, tile};
 
 /// One request in send order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Send {
     /// Place of its record in the trace.
     pub(crate) record: u32,
+    /// The copy of the trace it belongs to.
+    pub(crate) copy: u32,
     /// When it is due, from the schedule's zero.
     pub(crate) due_ns: i64,
 }
@@ -34,6 +36,11 @@ pub(crate) fn of(trace: &Trace, options: &PlanOptions) -> Result<Schedule, PlanE
     let mut left_out = LeftOut::default();
     let mut sends = timed(trace, options, &mut left_out)?;
     sends.sort_by_key(|send| (send.due_ns, send.record));
+    if options.copies > 1 {
+        tile::overlay(trace, &mut sends, options.copies, options.seed)?;
+        left_out.multiply(options.copies);
+        sends.sort_unstable_by_key(|send| (send.due_ns, send.copy, send.record));
+    }
     if let Some(cap_ns) = options.idle_gap_cap_ns {
         cap_gaps(&mut sends, cap_ns);
     }
@@ -89,7 +96,7 @@ fn timed(
             let offset_ns = i128::from(record.at.0) - i128::from(zero_ns);
             let due_ns = options.speedup.divide(offset_ns);
             let due_ns = due_ns.ok_or(PlanError::DueOutOfRange(record.row))?;
-            sends.push(Send { record: place, due_ns });
+            sends.push(Send { record: place, copy: 0, due_ns });
         }
     }
     Ok(sends)
@@ -111,23 +118,24 @@ fn cap_gaps(sends: &mut [Send], cap_ns: i64) {
 fn turns_in_order(trace: &Trace, sends: &mut Vec<Send>) {
     let record = |send: &Send| &trace.records[send.record as usize];
     // The latest place in time of each session so far: its turns come at that place or later.
-    let key = |send: &Send| (send.due_ns, send.record);
+    let key = |send: &Send| (send.due_ns, send.copy, send.record);
     let mut by_turn: Vec<u32> = (0_u32..).take(sends.len()).collect();
     by_turn.sort_by_key(|&place| {
-        let record = record(&sends[place as usize]);
-        (record.session, record.turn)
+        let send = &sends[place as usize];
+        (send.copy, record(send).session, record(send).turn)
     });
-    let mut keys = vec![(0_i64, 0_u32, 0_u32); sends.len()];
+    let session = |send: &Send| (send.copy, record(send).session);
+    let mut keys = vec![(0_i64, 0_u32, 0_u32, 0_u32); sends.len()];
     let mut moved = false;
     let mut previous: Option<&Send> = None;
-    let mut latest = (0_i64, 0_u32);
+    let mut latest = (0_i64, 0_u32, 0_u32);
     for &place in &by_turn {
         let send = &sends[place as usize];
-        let follows = previous.is_some_and(|other| record(other).session == record(send).session);
+        let follows = previous.is_some_and(|other| session(other) == session(send));
         let own = key(send);
         moved |= follows && own < latest;
         latest = if follows { own.max(latest) } else { own };
-        keys[place as usize] = (latest.0, latest.1, record(send).turn);
+        keys[place as usize] = (latest.0, latest.1, latest.2, record(send).turn);
         previous = Some(send);
     }
     if moved {
@@ -161,7 +169,7 @@ mod tests {
         let mut sends: Vec<Send> = [50, 100, 60_100, 60_200, 60_200]
             .into_iter()
             .zip(0_u32..)
-            .map(|(due_ns, record)| Send { record, due_ns })
+            .map(|(due_ns, record)| Send { record, copy: 0, due_ns })
             .collect();
         cap_gaps(&mut sends, 500);
         let dues: Vec<i64> = sends.iter().map(|send| send.due_ns).collect();

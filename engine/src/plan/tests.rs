@@ -158,6 +158,52 @@ fn sessions_share_servers_in_turn() {
     assert_eq!(plan.rows.iter().map(|row| row.target).collect::<Vec<_>>(), [0, 1, 0, 0]);
 }
 
+#[test]
+fn copies_keep_their_gaps_and_share_nothing() {
+    let mut trace = trace(&[(0, 0, 0), (1_000, 1, 0), (1_200, 0, 1), (9_000, 2, 0)]);
+    for (record, ids) in trace.records.iter_mut().zip([[1, 2], [1, 3], [1, 2], [1, 2]]) {
+        record.first_block = trace.blocks.len() as u64;
+        record.block_count = 2;
+        ids.into_iter().for_each(|id| trace.blocks.push(id));
+    }
+    let one = built(&trace, &PlanOptions::default());
+    let options = PlanOptions { copies: 3, seed: 9, ..PlanOptions::default() };
+    let plan = built(&trace, &options);
+    assert_eq!((plan.rows.len(), plan.copies, plan.sessions.len()), (12, 3, 9));
+    for copy in 0..3 {
+        let rows: Vec<_> = plan.rows.iter().filter(|row| plan.copy(row.request) == copy).collect();
+        let due = |line: u64| {
+            let row = rows.iter().find(|row| row.row == line).expect("planned");
+            row.due.expect("open loop").0
+        };
+        // One round takes the span and a mean gap: 12 s. Gaps are as recorded, but for one turn.
+        let round = 12_000 * NANOS_PER_MILLI;
+        assert_eq!((due(2) - due(1)).rem_euclid(round), 1_000 * NANOS_PER_MILLI, "copy {copy}");
+        assert_eq!(due(3) - due(1), 1_200 * NANOS_PER_MILLI, "a session is not torn");
+        assert!((0..round).contains(&due(1)) && (0..round).contains(&due(4)));
+        let hits: u32 = rows.iter().filter_map(|row| row.ideal_cached_tokens).sum();
+        let expected: u32 = one.rows.iter().filter_map(|row| row.ideal_cached_tokens).sum();
+        assert_eq!((hits, expected), (80, 80), "prefixes are shared inside a copy");
+        let mut names: Vec<_> =
+            rows.iter().map(|row| plan.sessions[row.session.as_usize()].as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let suffix = if copy == 0 { String::new() } else { format!("~{copy}") };
+        let expected: Vec<String> = (0..3).map(|n| format!("session_00000{n}{suffix}")).collect();
+        assert_eq!(names, expected);
+    }
+    let first: Vec<_> = plan.rows.iter().filter(|row| plan.copy(row.request) == 0).collect();
+    assert!(first.iter().zip(&one.rows).all(|(a, b)| (a.row, a.due) == (b.row, b.due)));
+    assert_eq!(plan.rows, built(&trace, &options).rows, "the seed decides");
+}
+
+#[test]
+fn too_many_copies_are_refused_before_they_are_made() {
+    let options = PlanOptions { copies: u32::MAX, ..PlanOptions::default() };
+    let found = build(&single(&[0, 1]), &options).expect_err("too many");
+    assert_eq!(found, PlanError::TooManyRequests(2 * u64::from(u32::MAX)));
+}
+
 fn traces() -> impl Strategy<Value = Trace> {
     prop::collection::vec((-50_i64..50, 0_u32..6), 1..60).prop_map(|rows| {
         let mut turns: HashMap<u32, u32> = HashMap::new();

@@ -2,6 +2,8 @@
 //!
 //! Times are kept as typed and as whole nanoseconds, exactly: never through a float.
 
+use std::num::NonZero;
+
 use clap::Args;
 use onbeat_shared::trace::decimal::{Decimal, DecimalError, Ratio};
 use serde::Serialize;
@@ -49,17 +51,23 @@ pub struct TimingFlags {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub request_count: Option<u64>,
 
+    /// Lay this many copies of the trace over each other, each moved by an offset of its own and with
+    /// sessions and text of its own: more load with the same bursts, pauses and shared prefixes
+    /// (default: 1).
+    #[arg(long, value_name = "N")]
+    pub tile: Option<NonZero<u32>>,
+
     /// Send every request when it is due, also when the previous turn of its session has not ended.
     #[arg(long)]
     pub open_loop_strict: bool,
 }
 
 impl TimingFlags {
-    /// The schedule's options as meant, for one core and one server.
+    /// The schedule's options as meant, for one core and one server; `seed` is that of the run.
     ///
     /// # Errors
     /// When the window ends before it starts.
-    pub fn options(&self) -> Result<PlanOptions, EngineError> {
+    pub fn options(&self, seed: u64) -> Result<PlanOptions, EngineError> {
         let value = |typed: &Option<Typed<i64>>| typed.as_ref().map(|typed| typed.value);
         let start_offset_ns = value(&self.fixed_schedule_start_offset);
         let end_offset_ns = value(&self.fixed_schedule_end_offset);
@@ -75,6 +83,8 @@ impl TimingFlags {
             idle_gap_cap_ns: value(&self.max_idle_gap_cap_seconds),
             duration_ns: value(&self.benchmark_duration),
             request_count: self.request_count,
+            copies: self.tile.map_or(1, NonZero::get),
+            seed,
             mode: if self.open_loop_strict { PlanMode::OpenLoopStrict } else { PlanMode::OpenLoop },
             ..PlanOptions::default()
         })
@@ -122,14 +132,15 @@ mod tests {
     fn options(line: &str) -> Result<PlanOptions, String> {
         let words = std::iter::once("onbeat").chain(line.split_whitespace());
         let only = Only::try_parse_from(words).map_err(|error| error.to_string())?;
-        only.flags.options().map_err(|error| error.to_string())
+        only.flags.options(5).map_err(|error| error.to_string())
     }
 
     #[test]
     fn numbers_are_exact() {
         let line = "--replay-speedup 2.50 --fixed-schedule-start-offset -1.5 \
                     --fixed-schedule-end-offset 60000 --max-idle-gap-cap-seconds 0.0000001 \
-                    --benchmark-duration 10 --request-count 3 --open-loop-strict --fixed-schedule";
+                    --benchmark-duration 10 --request-count 3 --open-loop-strict --fixed-schedule \
+                    --tile 3";
         let expected = PlanOptions {
             speedup: Ratio { numerator: 5, denominator: 2 },
             start_offset_ns: Some(-1_500_000),
@@ -137,13 +148,16 @@ mod tests {
             idle_gap_cap_ns: Some(100),
             duration_ns: Some(10_000_000_000),
             request_count: Some(3),
+            copies: 3,
+            seed: 5,
             mode: PlanMode::OpenLoopStrict,
             cores: 1,
             targets: 1,
         };
         assert_eq!(options(line), Ok(expected));
-        assert_eq!(options(""), Ok(PlanOptions::default()));
-        assert_eq!(options("--fixed-schedule-auto-offset"), Ok(PlanOptions::default()));
+        let default = PlanOptions { seed: 5, ..PlanOptions::default() };
+        assert_eq!(options("--fixed-schedule-auto-offset"), Ok(default.clone()));
+        assert_eq!(options(""), Ok(default));
     }
 
     #[test]
@@ -155,6 +169,7 @@ mod tests {
             "--benchmark-duration 0",
             "--max-idle-gap-cap-seconds -1",
             "--request-count 0",
+            "--tile 0",
             "--fixed-schedule-start-offset 2 --fixed-schedule-end-offset 1",
             "--fixed-schedule-start-offset 2 --fixed-schedule-auto-offset",
         ] {
