@@ -101,7 +101,7 @@ fn plan(random: &mut Random) -> Vec<PlanRow> {
             ideal_cached_tokens: None,
             ideal_set_tokens: None,
             blocks: 0,
-            body_bytes: 0,
+            body_bytes: None,
         });
     }
     rows

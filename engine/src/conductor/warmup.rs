@@ -61,7 +61,7 @@ mod tests {
             ideal_cached_tokens: None,
             ideal_set_tokens: None,
             blocks: 0,
-            body_bytes: 0,
+            body_bytes: None,
         }
     }
 

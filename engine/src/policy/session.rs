@@ -120,7 +120,7 @@ pub(crate) mod tests {
             ideal_cached_tokens: None,
             ideal_set_tokens: None,
             blocks: 0,
-            body_bytes: 0,
+            body_bytes: None,
         }
     }
 

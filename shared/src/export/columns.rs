@@ -202,7 +202,9 @@ fn sizes<'a>() -> Vec<RequestColumn<'a>> {
         int("chunks", "Content events", |row| {
             row.run.requests.was_sent(row.i).then(|| whole(row.run.chunks.count(row.i)))
         }),
-        int("body_bytes", "Bytes of the request's body", |row| Some(long(plan(row)?.body_bytes))),
+        int("body_bytes", "Bytes of the request's body, if rendered before the start", |row| {
+            Some(long(plan(row)?.body_bytes?.get()))
+        }),
         int("response_bytes", "Bytes of the answer, head included", |row| {
             row.run.requests.response_bytes(row.i).map(long)
         }),

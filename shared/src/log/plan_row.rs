@@ -6,7 +6,10 @@
 //! Layout, little-endian: `request u32 · session u32 · turn u32 · core u16 · target u16 · row u64 ·
 //! due_ns i64 · after u32 · source u32 · think_ns i64 · input_tokens u32 · max_tokens u32 ·
 //! min_tokens u32 · ideal_cached_tokens u32 · ideal_set_tokens u32 · blocks u32 · body_bytes u64`.
-//! `u32::MAX` and `i64::MIN` mean "none".
+//! `u32::MAX` and `i64::MIN` mean "none". A body has at least one byte, so its length 0 means "not
+//! known when the table was written": the body was rendered during the run.
+
+use std::num::NonZero;
 
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
@@ -48,8 +51,8 @@ pub struct PlanRow {
     pub ideal_set_tokens: Option<u32>,
     /// How many block ids the row has.
     pub blocks: u32,
-    /// Bytes of the request body.
-    pub body_bytes: u64,
+    /// Bytes of the request body, if it was rendered before the table was written.
+    pub body_bytes: Option<NonZero<u64>>,
 }
 
 impl PlanRow {
@@ -78,7 +81,7 @@ impl PlanRow {
             put.bytes(&tokens.unwrap_or(u32::MAX).to_le_bytes());
         }
         put.bytes(&self.blocks.to_le_bytes());
-        put.bytes(&self.body_bytes.to_le_bytes());
+        put.bytes(&self.body_bytes.map_or(0, NonZero::get).to_le_bytes());
         assert_eq!(put.at, PLAN_ROW_BYTES, "every byte of a row has a field");
         out
     }
@@ -110,7 +113,7 @@ impl PlanRow {
             ideal_cached_tokens: known(60),
             ideal_set_tokens: known(64),
             blocks: word(68),
-            body_bytes: long(72),
+            body_bytes: NonZero::new(long(72)),
         }
     }
 }
@@ -150,8 +153,11 @@ mod tests {
             ideal_cached_tokens: Some(512),
             ideal_set_tokens: None,
             blocks: 14,
-            body_bytes: 1 << 33,
+            body_bytes: NonZero::new(1 << 33),
         };
         assert_eq!(PlanRow::decode(&row.encode()), row);
+        let unknown = PlanRow { body_bytes: None, ..row };
+        assert_eq!(PlanRow::decode(&unknown.encode()), unknown);
+        assert_eq!(unknown.encode()[72..], [0; 8]);
     }
 }

@@ -163,7 +163,7 @@ fn plan_row() -> impl Strategy<Value = PlanRow> {
                     ideal_cached_tokens,
                     ideal_set_tokens,
                     blocks: turn,
-                    body_bytes,
+                    body_bytes: std::num::NonZero::new(body_bytes),
                 }
             },
         )

@@ -77,7 +77,7 @@ impl Sample {
             ideal_cached_tokens: None,
             ideal_set_tokens: None,
             blocks: 0,
-            body_bytes: 700,
+            body_bytes: std::num::NonZero::new(700),
         });
         request
     }
@@ -256,7 +256,7 @@ fn plan_sessions(sample: &mut Sample, dice: &mut Dice, requests: u32) {
         row.ideal_cached_tokens = Some(if row.turn == 0 { 64 } else { prompt / 10 * 7 });
         row.ideal_set_tokens = row.ideal_cached_tokens.map(|tokens| tokens + 16);
         row.blocks = prompt.div_ceil(16);
-        row.body_bytes = u64::from(prompt) * 5 + 180;
+        row.body_bytes = std::num::NonZero::new(u64::from(prompt) * 5 + 180);
         // One request in eight shares its instant with the next.
         if i % 8 != 3 {
             due += i64::from(dice.between(1, 39)) * MILLI;
@@ -298,7 +298,7 @@ fn exchange(sample: &mut Sample, dice: &mut Dice, row: PlanRow, ready: i64) -> i
     let sent = stalled.unwrap_or(intended) + i64::from(dice.between(2, 28)) * MICRO;
     sample.dispatch(request, ready.max(due), sent);
     let sent_end = RunNanos(sent + i64::from(dice.between(15, 60)) * MICRO);
-    let (bytes, connection) = (row.body_bytes + 300, request.0 % 8);
+    let (bytes, connection) = (row.body_bytes.map_or(0, std::num::NonZero::get) + 300, request.0 % 8);
     sample.push(row.core, Record::SentEnd { request, time: sent_end, bytes, connection });
     let prompt = row.input_tokens.unwrap_or(0);
     let cached = row.ideal_cached_tokens.unwrap_or(0);

@@ -301,7 +301,7 @@ fn lost_row(i: usize) -> PlanRow {
         ideal_cached_tokens: None,
         ideal_set_tokens: None,
         blocks: 0,
-        body_bytes: 0,
+        body_bytes: None,
     }
 }
 
