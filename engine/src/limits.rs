@@ -15,6 +15,9 @@ pub const CORES_MAX: usize = 1_024;
 pub const TRACE_WINDOW_BYTES: usize = 8 << 20;
 /// Longest prompt that is made of words: three hundred times the longest of public traces.
 pub const PROMPT_TOKENS_MAX: u32 = 1 << 28;
+/// Most memory that requests rendered ahead take unless the user says more: a minute of the busiest
+/// public trace at a thousand requests a second, and rendered in a few seconds before zero.
+pub const RENDER_AHEAD_BYTES: u64 = 4 << 30;
 /// Longest line of a trace: five hundred times the longest of the public ones.
 pub const TRACE_LINE_BYTES_MAX: usize = 1 << 30;
 

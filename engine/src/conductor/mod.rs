@@ -7,6 +7,7 @@
 
 pub mod host;
 pub mod log_file;
+mod rendering;
 pub mod warmup;
 pub mod writer;
 
@@ -22,11 +23,13 @@ use onbeat_shared::log::record::Record;
 use onbeat_shared::units::{CoreIndex, RunNanos};
 
 use self::log_file::LogFile;
+use self::rendering::Rendering;
 use self::writer::{Writer, Written};
 use crate::clock::{monotonic_ns, unix_ns};
 use crate::error::EngineError;
 use crate::plan::Plan;
-use crate::render::Bodies;
+use crate::render::Renderer;
+use crate::render::supply::Source;
 use crate::replayer::counters::{Counters, Snapshot};
 use crate::replayer::sink::{BLOCKS_PER_CORE, Exchange, Sink};
 use crate::replayer::{Assignment, CoreReady, Shared, Stop, run_core};
@@ -40,13 +43,15 @@ const ANCHOR_NS: i64 = 1_000_000_000;
 /// Blocks of the conductor's own stream: anchors only, one record a second.
 const CONDUCTOR_BLOCKS: usize = 4;
 
-/// Everything a run needs once it is planned and rendered.
+/// Everything a run needs once it is planned and rendered, or begun to be.
 #[derive(Debug)]
 pub struct Job {
     /// What to send.
     pub plan: Arc<Plan>,
     /// The bytes of it.
-    pub bodies: Arc<Bodies>,
+    pub source: Source,
+    /// Who goes on rendering it, if not all of it is.
+    pub renderer: Option<Renderer>,
     /// One for each core.
     pub assignments: Vec<Assignment>,
     /// Complete but for what the start barrier finds out.
@@ -84,14 +89,17 @@ pub trait Watch {
 /// When a thread or runtime cannot be started or no connection can be opened; nothing has been sent
 /// then.
 pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError> {
-    let Job { plan, bodies, assignments, mut manifest, log } = job;
+    let Job { plan, source, renderer, assignments, mut manifest, log } = job;
     let planned = plan.rows.len() as u64;
     let shared = Arc::new(Shared {
         plan: Arc::clone(&plan),
-        bodies,
+        source,
         zero_ns: AtomicI64::new(Shared::NO_ZERO),
         stop: AtomicU8::new(Stop::No as u8),
     });
+    let cpus = assignments.iter().filter_map(|assignment| assignment.cpu).collect();
+    let rendering =
+        renderer.map(|renderer| Rendering::start(renderer, cpus, &shared)).transpose()?;
     let mut cores = Cores::start(&assignments, &shared)?;
     let wake_error_ns = cores.wait_ready(watch)?;
     manifest.pacing.wake_error_ns = wake_error_ns.max(0).cast_unsigned();
@@ -117,6 +125,7 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     let Ok(writer) = scribe.join() else {
         return Err(EngineError::Run("the log writer panicked".into()));
     };
+    rendering.map_or(Ok(()), Rendering::end)?;
     let (interrupted, counters, closing, totals) = conducted?;
     let done = counters.ended + counters.never_sent;
     let lost = counters.lost_records;

@@ -1,35 +1,41 @@
-//! A slice of the bodies lent to the driver for one asynchronous write.
+//! A slice of a request lent to the driver for one asynchronous write.
 //!
-//! monoio takes buffers by value and may keep them until the kernel is done. The bodies live in one
-//! shared arena, so what is handed over is a pointer into it together with the share that keeps the
-//! arena alive. This is one of the engine's named `unsafe` modules.
-
-use std::sync::Arc;
+//! monoio takes buffers by value and may keep them until the kernel is done. Rendered bytes are
+//! shared, so what is handed over is a pointer to them together with the share that keeps them
+//! where they are, whatever becomes of the request meanwhile. This is one of the engine's named
+//! `unsafe` modules.
 
 use monoio::buf::IoBuf;
 
-use crate::render::Bodies;
+use crate::render::supply::Share;
 
 /// Bytes of a request, kept alive while the kernel reads them.
 #[derive(Debug)]
 pub struct Lent {
     start: *const u8,
     length: usize,
-    _owner: Arc<Bodies>,
+    _share: Share,
 }
 
 impl Lent {
-    /// Lends the slice that `pick` chooses from `owner`'s bytes.
-    pub fn new(owner: &Arc<Bodies>, pick: impl FnOnce(&Bodies) -> &[u8]) -> Self {
-        let slice = pick(owner);
-        Self { start: slice.as_ptr(), length: slice.len(), _owner: Arc::clone(owner) }
+    /// Lends slice number `part` of a request, but for its first `offset` bytes; nothing if there
+    /// is no such slice.
+    ///
+    /// # Panics
+    /// When the slice is shorter than `offset`.
+    #[must_use]
+    pub fn new(share: Share, part: usize, offset: usize) -> Self {
+        let slice = share.parts().nth(part).map_or(&[][..], |part| &part[offset..]);
+        Self { start: slice.as_ptr(), length: slice.len(), _share: share }
     }
 }
 
-#[expect(unsafe_code, reason = "the driver reads the arena through a raw pointer")]
-// SAFETY: `start` and `length` describe a slice borrowed from the bodies behind `_owner`. The
-// bodies are never changed or moved after rendering (they sit behind an `Arc` and have no interior
-// mutability), and the share held here keeps them allocated until the driver gives the buffer back.
+#[expect(unsafe_code, reason = "the driver reads the bytes through a raw pointer")]
+// SAFETY: `start` and `length` describe a slice borrowed from the bytes that `_share` has a share
+// of. Those sit behind an `Arc` in boxes of their own and have no interior mutability: bodies that
+// were rendered whole never change, and a request of a moving window is written only by who holds
+// its one share (`Arc::get_mut`). So the share held here keeps the bytes allocated, where they are
+// and as they are until the driver gives the buffer back.
 unsafe impl IoBuf for Lent {
     fn read_ptr(&self) -> *const u8 {
         self.start

@@ -28,7 +28,7 @@ pub struct TextKey(u64);
 /// The golden ratio's fraction: SplitMix64's step.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Words one draw of the generator gives.
-const WORDS_PER_DRAW: u32 = u64::BITS / WORD_BITS;
+pub const WORDS_PER_DRAW: usize = (u64::BITS / WORD_BITS) as usize;
 /// A word is stored as eight bytes, whatever its length: so many more than the text itself.
 const SLACK: usize = 8;
 
@@ -57,6 +57,18 @@ impl TextKey {
         words * WORD_BYTES_MAX + SLACK
     }
 
+    /// The text that follows the first `draws` times [`WORDS_PER_DRAW`] words of this one.
+    #[must_use]
+    pub const fn beyond(self, draws: usize) -> Self {
+        Self(self.0.wrapping_add(STEP.wrapping_mul(draws as u64)))
+    }
+
+    /// Most words that [`TextKey::write`] is sure to find room for in so many bytes.
+    #[must_use]
+    pub const fn fitting(bytes: usize) -> usize {
+        bytes.saturating_sub(SLACK) / WORD_BYTES_MAX
+    }
+
     /// Writes the first `words` words to the start of `out`; gives the number of bytes of text.
     /// Up to [`TextKey::room`] bytes of `out` are overwritten.
     ///
@@ -71,13 +83,13 @@ impl TextKey {
         while left > 0 {
             let mut draw = step(state);
             state = state.wrapping_add(STEP);
-            for _ in 0..left.min(WORDS_PER_DRAW as usize) {
+            for _ in 0..left.min(WORDS_PER_DRAW) {
                 let bytes = vocabulary.entry(draw).to_le_bytes();
                 out[at..at + 8].copy_from_slice(&bytes);
                 at += usize::from(bytes[7]);
                 draw >>= WORD_BITS;
             }
-            left = left.saturating_sub(WORDS_PER_DRAW as usize);
+            left = left.saturating_sub(WORDS_PER_DRAW);
         }
         at
     }
@@ -149,6 +161,10 @@ mod tests {
             prop_assert_eq!(long.matches(' ').count(), short + more);
             prop_assert!(long.starts_with(&text(key, short)));
             prop_assert!(long.len() <= TextKey::room(short + more));
+            let (draws, rest) = (short / WORDS_PER_DRAW, short % WORDS_PER_DRAW + more);
+            let begun = text(key, draws * WORDS_PER_DRAW);
+            prop_assert_eq!(begun + &text(key.beyond(draws), rest), long);
+            prop_assert!(TextKey::room(TextKey::fitting(short + 8)) <= short + 8);
         }
 
         #[test]

@@ -7,7 +7,9 @@ use std::io::Write;
 
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::record::Record;
+use onbeat_shared::units::RequestIndex;
 
+use crate::plan::Plan;
 use crate::prompt::TextKey;
 use crate::render::{Endpoint, RenderOptions};
 
@@ -67,6 +69,20 @@ pub(crate) fn spans<'a>(
         let span = id.map_or(Span::Tail { words }, |id| Span::Block { id, words });
         (words > 0).then_some(span)
     })
+}
+
+/// The texts of a request's prompt in their order, each with how many of its words there are.
+pub(crate) fn texts<'a>(
+    plan: &'a Plan,
+    trace: &'a Trace,
+    options: &RenderOptions,
+    request: RequestIndex,
+) -> impl Iterator<Item = (TextKey, usize)> + use<'a> {
+    let row = &plan.rows[request.as_usize()];
+    let record = &trace.records[plan.record_of[request.as_usize()] as usize];
+    let seed = options.seed;
+    spans(trace, record)
+        .map(move |span| (span.key(seed, row.source, row.row), span.words() as usize))
 }
 
 impl Span {

@@ -16,6 +16,16 @@ pub enum RenderError {
         /// Whether the user named the budget (else it is half of the free memory).
         named: bool,
     },
+    /// Rendering ahead, too, needs more memory than it may take: the largest request of every core
+    /// has to fit.
+    WindowOverBudget {
+        /// Bytes it needs.
+        needed: u64,
+        /// Bytes it may take.
+        budget: u64,
+        /// Whether the user named the budget (else it is half of the free memory).
+        named: bool,
+    },
     /// A prompt is too long to be one.
     Prompt {
         /// The trace's name.
@@ -36,9 +46,16 @@ impl fmt::Display for RenderError {
         match self {
             Self::OverBudget { needed, budget, named } => write!(
                 out,
-                "the rendered requests need {needed} bytes and may take {budget} ({}); plan fewer \
-                 (--request-count, --benchmark-duration, a window) or raise --render-budget",
-                if *named { "--render-budget" } else { "half of the memory that is free" }
+                "the rendered requests need {needed} bytes and may take {budget} ({}); render them \
+                 during the run (--render ahead), plan fewer (--request-count, \
+                 --benchmark-duration, a window) or raise --render-budget",
+                limit(*named)
+            ),
+            Self::WindowOverBudget { needed, budget, named } => write!(
+                out,
+                "rendering ahead needs {needed} bytes, so that the largest request of every core \
+                 fits, and may take {budget} ({}); raise --render-budget or send from fewer --cores",
+                limit(*named)
             ),
             Self::Prompt { file, row, tokens } => write!(
                 out,
@@ -51,6 +68,11 @@ impl fmt::Display for RenderError {
     }
 }
 
+/// Where a budget comes from.
+const fn limit(named: bool) -> &'static str {
+    if named { "--render-budget" } else { "half of the memory that is free" }
+}
+
 impl std::error::Error for RenderError {}
 
 impl From<RenderError> for EngineError {
@@ -58,7 +80,9 @@ impl From<RenderError> for EngineError {
         match error {
             RenderError::Header(words) => Self::Usage(words),
             RenderError::Prompt { .. } => Self::Input(error.to_string()),
-            RenderError::OverBudget { .. } | RenderError::Thread(_) => Self::Run(error.to_string()),
+            RenderError::OverBudget { .. }
+            | RenderError::WindowOverBudget { .. }
+            | RenderError::Thread(_) => Self::Run(error.to_string()),
         }
     }
 }

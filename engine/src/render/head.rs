@@ -103,6 +103,13 @@ pub(crate) fn append_own(
     write!(head, "\r\nContent-Length: {body_bytes}\r\n\r\n").expect("a Vec takes everything");
 }
 
+/// Most bytes that [`append_own`] adds for a request of this session.
+pub(crate) fn own_bytes_at_most(options: &RenderOptions, session: &str) -> usize {
+    // Names, separators, ten digits of the request, twenty of the length; a byte may become three.
+    const FIXED: usize = 80;
+    FIXED + options.session_header.len() + 3 * (options.run_id.len() + session.len())
+}
+
 /// Whether the name of the session's header can be sent.
 pub(crate) fn check_session_header(options: &RenderOptions) -> Result<(), RenderError> {
     let name = &options.session_header;
@@ -197,6 +204,17 @@ mod tests {
             env!("CARGO_PKG_VERSION")
         );
         assert_eq!(head(&options), Ok(expected));
+    }
+
+    #[test]
+    fn the_longest_head_is_foreseen() {
+        let options = RenderOptions { run_id: "ü r".to_owned(), ..RenderOptions::default() };
+        for session in ["", "s", "  ", "täglich"] {
+            let mut own = Vec::new();
+            append_own(&mut own, &options, u32::MAX, session, u64::MAX);
+            let most = own_bytes_at_most(&options, session);
+            assert!(own.len() <= most && most <= own.len() + 100, "{} {most}", own.len());
+        }
     }
 
     #[test]

@@ -1,11 +1,13 @@
-//! Plan + trace → the bytes of every request, before the first one leaves.
+//! Plan + trace → the bytes of every request: all before the first one leaves, or ahead of it.
 //!
 //! A request is head + slices + tail. The text of a block is kept once however many requests share
 //! it, neighbouring slices are joined, and no request has more than
 //! [`WRITE_PARTS_MAX`](crate::limits::WRITE_PARTS_MAX) parts. The bytes depend on the trace, the
-//! plan and the options only, never on the number of threads that rendered them. What does not fit
-//! the budget is refused here, with the number of bytes it needs; nothing is rendered after zero.
+//! plan and the options only, never on when or by how many threads they were rendered. What does not
+//! fit the budget all at once is rendered during the run, by a thread that sends nothing
+//! ([`Renderer`]); a core finds its requests in its [`Supply`] either way.
 
+mod ahead;
 mod arena;
 mod assemble;
 mod body;
@@ -14,20 +16,27 @@ mod head;
 mod layout;
 mod memory;
 pub mod options;
+mod page;
 pub mod secret;
+pub mod supply;
+
+use std::num::NonZero;
+use std::sync::Arc;
 
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::RequestIndex;
 
-use crate::limits::PROMPT_TOKENS_MAX;
+use crate::limits::{PROMPT_TOKENS_MAX, RENDER_AHEAD_BYTES};
 use crate::plan::Plan;
 use crate::prompt::vocabulary::Vocabulary;
+pub use crate::render::ahead::{Renderer, Step};
 pub use crate::render::error::RenderError;
 pub use crate::render::head::request_path;
 use crate::render::layout::Layout;
-pub use crate::render::options::{Destination, Endpoint, RenderOptions};
+pub use crate::render::options::{Destination, Endpoint, RenderOptions, When};
 pub use crate::render::secret::Secret;
+use crate::render::supply::{Parts, Source};
 
 /// Where one slice of a request lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +57,64 @@ pub struct Bodies {
     copied: u64,
 }
 
+/// What a run sends, and where its bytes come from.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The plan; its rows say how long bodies are, as far as that is known.
+    pub plan: Arc<Plan>,
+    /// Where the cores find the bytes.
+    pub source: Source,
+    /// Who goes on rendering during the run, if not all is rendered.
+    pub renderer: Option<Renderer>,
+}
+
+/// How much memory rendered requests may take.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    bytes: u64,
+    /// Whether the user named it.
+    named: bool,
+}
+
 /// Bytes of a request beside its text, about: its own half of the head, its parts, its numbers.
 const REQUEST_BYTES: u64 = 256;
 
-/// Renders every request of a plan.
+/// Renders every request of a plan, or prepares to render it during the run on `cores` cores. The
+/// trace is kept only as long as something is to be rendered.
+///
+/// # Errors
+/// When the budget is too small for what `options.when` says, a header cannot be sent, a prompt is
+/// too long to be one, or a thread cannot be started.
+pub fn prepare(
+    mut plan: Plan,
+    trace: Trace,
+    options: RenderOptions,
+    cores: u16,
+) -> Result<Prepared, RenderError> {
+    if options.when != When::Ahead {
+        match render(&plan, &trace, &options) {
+            Ok(bodies) => {
+                for row in &mut plan.rows {
+                    row.body_bytes = NonZero::new(bodies.body_bytes(row.request));
+                }
+                let source = Source::Whole(Arc::new(bodies));
+                return Ok(Prepared { plan: Arc::new(plan), source, renderer: None });
+            }
+            Err(RenderError::OverBudget { .. }) if options.when == When::Auto => {}
+            Err(error) => return Err(error),
+        }
+    }
+    check_prompts(&plan, &trace)?;
+    let plan = Arc::new(plan);
+    let mut budget = Budget::of(&options);
+    if !budget.named {
+        budget.bytes = budget.bytes.min(RENDER_AHEAD_BYTES);
+    }
+    let renderer = Renderer::new(Arc::clone(&plan), trace, options, cores, budget)?;
+    Ok(Prepared { plan, source: renderer.source(), renderer: Some(renderer) })
+}
+
+/// Renders every request of a plan at once.
 ///
 /// # Errors
 /// When the bytes do not fit the budget, a header cannot be sent, a prompt is too long to be one,
@@ -59,9 +122,8 @@ const REQUEST_BYTES: u64 = 256;
 pub fn render(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<Bodies, RenderError> {
     check_prompts(plan, trace)?;
     let mut layout = Layout::measure(plan, trace);
-    let budget = options.budget_bytes.unwrap_or_else(memory::default_budget);
-    let over =
-        |needed| RenderError::OverBudget { needed, budget, named: options.budget_bytes.is_some() };
+    let Budget { bytes: budget, named } = Budget::of(options);
+    let over = |needed| RenderError::OverBudget { needed, budget, named };
     let expected = Vocabulary::shared().expected_bytes(layout.words());
     let expected = expected.saturating_add(REQUEST_BYTES * plan.rows.len() as u64);
     if expected > budget {
@@ -102,13 +164,19 @@ pub fn append_body(
     request: RequestIndex,
     out: &mut Vec<u8>,
 ) {
-    let row = &plan.rows[request.as_usize()];
-    let record = &trace.records[plan.record_of[request.as_usize()] as usize];
     out.extend_from_slice(body::opening(options.endpoint));
-    for span in body::spans(trace, record) {
-        span.key(options.seed, row.source, row.row).append(span.words() as usize, out);
+    for (key, words) in body::texts(plan, trace, options, request) {
+        key.append(words, out);
     }
-    out.extend_from_slice(&body::closing(options, row.max_tokens));
+    let limit = plan.rows[request.as_usize()].max_tokens;
+    out.extend_from_slice(&body::closing(options, limit));
+}
+
+impl Budget {
+    fn of(options: &RenderOptions) -> Self {
+        let bytes = options.budget_bytes.unwrap_or_else(memory::default_budget);
+        Self { bytes, named: options.budget_bytes.is_some() }
+    }
 }
 
 impl Bodies {
@@ -116,11 +184,9 @@ impl Bodies {
     ///
     /// # Panics
     /// When the plan has no such request.
-    pub fn parts(&self, request: RequestIndex) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.parts_of(request).iter().map(|part| {
-            let start = part.start as usize;
-            &self.chunks[part.chunk as usize][start..start + part.len as usize]
-        })
+    #[must_use]
+    pub fn parts(&self, request: RequestIndex) -> Parts<'_> {
+        Parts::whole(&self.chunks, self.parts_of(request))
     }
 
     /// How many slices [`Bodies::parts`] yields: from 1 to
@@ -162,7 +228,7 @@ impl Bodies {
         plan.rows
             .iter()
             .zip(&self.body_bytes)
-            .map(|(row, &body_bytes)| PlanRow { body_bytes, ..*row })
+            .map(|(row, &body_bytes)| PlanRow { body_bytes: NonZero::new(body_bytes), ..*row })
     }
 
     fn parts_of(&self, request: RequestIndex) -> &[Part] {

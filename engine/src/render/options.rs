@@ -18,6 +18,18 @@ pub enum Endpoint {
     Completions,
 }
 
+/// When requests are rendered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// All before zero if they fit the budget, else ahead.
+    #[default]
+    Auto,
+    /// All before zero, or the plan is refused.
+    All,
+    /// During the run, as far ahead as the budget reaches.
+    Ahead,
+}
+
 /// A server, as far as a request's head names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
@@ -54,7 +66,10 @@ pub struct RenderOptions {
     pub seed: u64,
     /// First half of every `X-Request-ID`.
     pub run_id: String,
-    /// Most bytes that all rendered requests may take; `None`: half of the memory that is free.
+    /// When requests are rendered.
+    pub when: When,
+    /// Most bytes that rendered requests may take at a time; `None`: half of the memory that is
+    /// free.
     pub budget_bytes: Option<u64>,
     /// Threads that render; the bytes do not depend on it.
     pub threads: NonZero<usize>,
@@ -98,6 +113,7 @@ impl Default for RenderOptions {
             api_key: None,
             seed: 0,
             run_id: "plan".to_owned(),
+            when: When::Auto,
             budget_bytes: None,
             threads: NonZero::<usize>::MIN,
         }

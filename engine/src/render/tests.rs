@@ -15,7 +15,7 @@ use crate::limits::WRITE_PARTS_MAX;
 use crate::plan::{Plan, PlanOptions, build};
 
 /// Rows of (input tokens, block ids), one a millisecond.
-fn trace(rows: &[(u32, Vec<u64>)], block_tokens: u32) -> Trace {
+pub(super) fn trace(rows: &[(u32, Vec<u64>)], block_tokens: u32) -> Trace {
     let mut blocks = BlockIds::default();
     let mut records = Vec::new();
     for (place, (input_tokens, ids)) in (0_u32..).zip(rows) {
@@ -48,11 +48,11 @@ fn trace(rows: &[(u32, Vec<u64>)], block_tokens: u32) -> Trace {
     }
 }
 
-fn planned(trace: &Trace) -> Plan {
+pub(super) fn planned(trace: &Trace) -> Plan {
     build(trace, &PlanOptions::default()).expect("a plan")
 }
 
-fn request(bodies: &Bodies, request: u32) -> Vec<u8> {
+pub(super) fn request(bodies: &Bodies, request: u32) -> Vec<u8> {
     bodies.parts(RequestIndex(request)).flatten().copied().collect()
 }
 
@@ -142,7 +142,7 @@ fn heads_count_the_body_and_name_the_request() {
         assert_eq!(bodies.request_bytes(index), (head.len() + 4 + body.len()) as u64);
     }
     let rows: Vec<_> = bodies.plan_rows(&plan).collect();
-    assert_eq!(rows[1].body_bytes, bodies.body_bytes(RequestIndex(1)));
+    assert_eq!(rows[1].body_bytes, NonZero::new(bodies.body_bytes(RequestIndex(1))));
     assert_eq!(rows[1].row, plan.rows[1].row);
 }
 
@@ -189,7 +189,7 @@ fn what_does_not_fit_the_budget_is_refused_with_its_size() {
 }
 
 /// Traces whose ids fit their lengths: some cut, some with tails, some repeated inside a row.
-fn traces() -> impl Strategy<Value = Trace> {
+pub(super) fn traces() -> impl Strategy<Value = Trace> {
     let row = (0_u32..90, prop::collection::vec(0_u64..40, 0..6), 0_u32..4);
     (1_u32..24, prop::collection::vec(row, 1..40)).prop_map(|(block_tokens, rows)| {
         let rows: Vec<(u32, Vec<u64>)> = rows

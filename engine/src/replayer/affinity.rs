@@ -22,6 +22,21 @@ pub fn pin(cpu: u16) -> io::Result<()> {
     Ok(())
 }
 
+/// Keeps the calling thread off some CPUs, unless it may use no others.
+///
+/// # Errors
+/// When the system does not say what the thread may use, or does not let it choose.
+pub fn keep_off(cpus: &[u16]) -> io::Result<()> {
+    let mut set = sched_getaffinity(None)?;
+    for &cpu in cpus.iter().filter(|&&cpu| usize::from(cpu) < CpuSet::MAX_CPU) {
+        set.unset(usize::from(cpu));
+    }
+    if set.count() > 0 {
+        sched_setaffinity(None, &set)?;
+    }
+    Ok(())
+}
+
 /// The CPUs this process may use, in ascending order.
 ///
 /// # Errors

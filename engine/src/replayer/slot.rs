@@ -48,6 +48,8 @@ pub(super) struct Exchange {
     pub(super) usage: Option<Usage>,
     /// Sent a second time, because a connection that had waited for it was closed under it.
     pub(super) resent: bool,
+    /// It was due before it was rendered.
+    pub(super) underrun: bool,
     /// Why we ended it ourselves, if we did.
     pub(super) doomed: Option<Class>,
 }
@@ -66,6 +68,7 @@ impl Exchange {
             event_seen: false,
             usage: None,
             resent: false,
+            underrun: false,
             doomed: None,
         }
     }
@@ -74,6 +77,7 @@ impl Exchange {
     pub(super) fn again(&self) -> Self {
         Self {
             resent: true,
+            underrun: self.underrun,
             sent: self.sent,
             ..Self::new(Ready { at: self.ready_at, request: self.request })
         }
@@ -121,6 +125,12 @@ impl Slot {
             Some(latest) => Phase::Answering { sent, latest },
             None => Phase::Waiting { sent },
         })
+    }
+
+    /// Whether `exchange`, which it carries, would go out a second time if its server closed: it
+    /// found a connection that had waited for it, and nothing of it has been answered.
+    pub(super) fn may_resend(&self, exchange: &Exchange) -> bool {
+        self.waited && !exchange.resent && !self.reader.started()
     }
 
     /// Ends the connection; its tasks notice and finish.

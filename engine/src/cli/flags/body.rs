@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
-use crate::render::{Endpoint, RenderOptions, Secret};
+use crate::render::{Endpoint, RenderOptions, Secret, When};
 
 /// The requests.
 #[derive(Clone, Debug, Args, Serialize)]
@@ -58,8 +58,12 @@ pub struct BodyFlags {
     #[arg(long, visible_alias = "random-seed", default_value_t = 0, value_name = "NUMBER")]
     pub seed: u64,
 
-    /// Most memory the rendered requests may take, like 800MB or 4GiB (default: half of what is
-    /// free).
+    /// When requests are rendered: before the first is sent, or during the run, ahead of sending.
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
+    pub render: WhenFlag,
+
+    /// Most memory that rendered requests may take at a time, like 800MB or 4GiB (default: half of
+    /// what is free; at most 4GiB if they are rendered during the run).
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub render_budget: Option<u64>,
 
@@ -78,6 +82,19 @@ pub enum EndpointFlag {
     Chat,
     /// /v1/completions: the prompt is a string.
     Completions,
+}
+
+/// `--render` as typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WhenFlag {
+    /// All before the first is sent if they fit --render-budget, else ahead.
+    #[default]
+    Auto,
+    /// All before the first is sent, or the run is refused.
+    All,
+    /// During the run, as far ahead as --render-budget reaches.
+    Ahead,
 }
 
 /// One `--header` as typed.
@@ -130,6 +147,11 @@ impl BodyFlags {
             session_header: self.session_header.clone(),
             api_key: self.api_key.clone().filter(|key| !key.reveal().is_empty()),
             seed: self.seed,
+            when: match self.render {
+                WhenFlag::Auto => When::Auto,
+                WhenFlag::All => When::All,
+                WhenFlag::Ahead => When::Ahead,
+            },
             budget_bytes: self.render_budget,
             threads,
             ..default
@@ -205,6 +227,8 @@ mod tests {
             "7",
             "--render-budget",
             "4GiB",
+            "--render",
+            "ahead",
             "--render-threads",
             "3",
             "--endpoint",
@@ -215,6 +239,7 @@ mod tests {
         assert!(options.streaming && !options.include_usage && !options.legacy_max_tokens);
         assert_eq!(options.headers, [("X-A".to_owned(), Secret::new("b: c"))]);
         assert_eq!((options.seed, options.budget_bytes), (7, Some(4 << 30)));
+        assert_eq!(options.when, When::Ahead);
         assert_eq!((options.threads.get(), options.path.as_deref()), (3, Some("/x")));
         let none = parse(&["--no-streaming"]).expect("parses").options().expect("meant");
         assert!(!none.streaming);

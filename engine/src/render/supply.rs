@@ -1,0 +1,282 @@
+//! Where a core finds the bytes of its requests: all of them from the start, or a window that moves
+//! along with the run.
+//!
+//! The window is two bounded queues. Through one the rendering thread hands over requests in plan
+//! order; through the other the core gives back what it needs no more, and only the rendering
+//! thread makes or frees memory. Nothing here waits, and a core's side allocates when it is made
+//! and never again. What is not rendered yet is said ([`Supply::ready`]), never waited for.
+
+use std::slice;
+use std::sync::Arc;
+
+use crossbeam::queue::ArrayQueue;
+use onbeat_shared::log::plan_row::PlanRow;
+use onbeat_shared::units::{CoreIndex, RequestIndex};
+
+use crate::render::page::Rendered;
+use crate::render::{Bodies, Part};
+
+/// Requests a core takes out of its window in one go when it has nothing better to do.
+const STOCK_MAX: usize = 64;
+
+/// The bytes of a run, before the cores take their share.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Everything was rendered.
+    Whole(Arc<Bodies>),
+    /// A window for each core.
+    Ahead(Arc<[Arc<Window>]>),
+}
+
+/// What passes between the rendering thread and one core.
+#[derive(Debug)]
+pub struct Window {
+    /// Rendered, in plan order.
+    pub(super) ready: ArrayQueue<(RequestIndex, Arc<Rendered>)>,
+    /// Needed no more by the core; the kernel may still read some of it.
+    pub(super) back: ArrayQueue<Arc<Rendered>>,
+    /// For each request of the plan, its place among those of its core.
+    places: Arc<[u32]>,
+    /// How many requests the core has.
+    requests: usize,
+}
+
+/// The bytes of one core's requests.
+#[derive(Debug)]
+pub enum Supply {
+    /// Everything is there.
+    Whole(Arc<Bodies>),
+    /// What is there of a moving window.
+    Ahead(Store),
+}
+
+/// A core's end of its window.
+#[derive(Debug)]
+pub struct Store {
+    window: Arc<Window>,
+    /// By place among the core's requests: those that are there.
+    table: Vec<Option<Arc<Rendered>>>,
+}
+
+/// What keeps a request's bytes where they are.
+#[derive(Debug)]
+pub struct Share {
+    bytes: Shared,
+    request: RequestIndex,
+}
+
+#[derive(Debug)]
+enum Shared {
+    Whole(Arc<Bodies>),
+    Ahead(Arc<Rendered>),
+}
+
+/// The slices of a request.
+#[derive(Clone, Debug)]
+pub struct Parts<'a>(Slices<'a>);
+
+#[derive(Clone, Debug)]
+enum Slices<'a> {
+    Whole { chunks: &'a [Box<[u8]>], parts: slice::Iter<'a, Part> },
+    Ahead { rendered: &'a Rendered, next: usize },
+}
+
+impl Window {
+    /// For each request, its place among those of its core; and for each core, how many it has.
+    pub(super) fn places(rows: &[PlanRow], cores: usize) -> (Arc<[u32]>, Vec<usize>) {
+        let mut requests = vec![0_usize; cores];
+        let place = |row: &PlanRow| {
+            let own = &mut requests[usize::from(row.core.0)];
+            *own += 1;
+            u32::try_from(*own - 1).expect("a plan is bounded by its index type")
+        };
+        (rows.iter().map(place).collect(), requests)
+    }
+
+    /// A window of at most `room` rendered requests at a time.
+    pub(super) fn new(places: &Arc<[u32]>, requests: usize, room: usize) -> Self {
+        let room = room.clamp(1, requests.max(1));
+        Self {
+            ready: ArrayQueue::new(room),
+            back: ArrayQueue::new(room),
+            places: Arc::clone(places),
+            requests,
+        }
+    }
+}
+
+impl Supply {
+    /// The share of `core`.
+    ///
+    /// # Panics
+    /// When the source was made for fewer cores.
+    #[must_use]
+    pub fn of(source: &Source, core: CoreIndex) -> Self {
+        match source {
+            Source::Whole(bodies) => Self::Whole(Arc::clone(bodies)),
+            Source::Ahead(windows) => {
+                let window = Arc::clone(&windows[usize::from(core.0)]);
+                let table = (0..window.requests).map(|_| None).collect();
+                let mut store = Store { window, table };
+                while store.take_one().is_some() {}
+                Self::Ahead(store)
+            }
+        }
+    }
+
+    /// Whether a request may have to be waited for.
+    #[must_use]
+    pub const fn is_ahead(&self) -> bool {
+        matches!(self, Self::Ahead(_))
+    }
+
+    /// Whether `request` can be sent.
+    #[must_use]
+    pub fn ready(&mut self, request: RequestIndex) -> bool {
+        let Self::Ahead(store) = self else { return true };
+        let place = store.place(request);
+        while store.table[place].is_none() {
+            if store.take_one().is_none() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Takes in what was rendered, at most so much that a due request is not kept waiting.
+    pub fn stock(&mut self) {
+        if let Self::Ahead(store) = self {
+            for _ in 0..STOCK_MAX {
+                if store.take_one().is_none() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The whole HTTP request, head first, in the slices a vectored write takes.
+    ///
+    /// # Panics
+    /// When the request is not [ready](Supply::ready), or done.
+    #[must_use]
+    pub fn parts(&self, request: RequestIndex) -> Parts<'_> {
+        match self {
+            Self::Whole(bodies) => bodies.parts(request),
+            Self::Ahead(store) => {
+                Parts(Slices::Ahead { rendered: store.rendered(request), next: 0 })
+            }
+        }
+    }
+
+    /// Bytes of head and body together.
+    ///
+    /// # Panics
+    /// When the request is not [ready](Supply::ready), or done.
+    #[must_use]
+    pub fn request_bytes(&self, request: RequestIndex) -> u64 {
+        match self {
+            Self::Whole(bodies) => bodies.request_bytes(request),
+            Self::Ahead(store) => store.rendered(request).bytes(),
+        }
+    }
+
+    /// The bytes of `request` are needed no more, sent or not; saying so twice does no harm.
+    ///
+    /// # Panics
+    /// Never: there is room for every request that is out.
+    pub fn done(&mut self, request: RequestIndex) {
+        let Self::Ahead(store) = self else { return };
+        let place = store.place(request);
+        if let Some(rendered) = store.table[place].take() {
+            let kept = store.window.back.push(rendered);
+            assert!(kept.is_ok(), "there is room for every request that is out");
+        }
+    }
+
+    /// Keeps the bytes of `request` where they are for as long as the share lives, also when it is
+    /// [done](Supply::done).
+    ///
+    /// # Panics
+    /// When the request is not [ready](Supply::ready), or done.
+    #[must_use]
+    pub fn share(&self, request: RequestIndex) -> Share {
+        let bytes = match self {
+            Self::Whole(bodies) => Shared::Whole(Arc::clone(bodies)),
+            Self::Ahead(store) => Shared::Ahead(Arc::clone(store.present(request))),
+        };
+        Share { bytes, request }
+    }
+}
+
+impl Share {
+    /// The request's slices.
+    #[must_use]
+    pub fn parts(&self) -> Parts<'_> {
+        match &self.bytes {
+            Shared::Whole(bodies) => bodies.parts(self.request),
+            Shared::Ahead(rendered) => Parts(Slices::Ahead { rendered, next: 0 }),
+        }
+    }
+}
+
+impl Store {
+    fn place(&self, request: RequestIndex) -> usize {
+        self.window.places[request.as_usize()] as usize
+    }
+
+    fn present(&self, request: RequestIndex) -> &Arc<Rendered> {
+        self.table[self.place(request)].as_ref().expect("asked before: see `ready`")
+    }
+
+    fn rendered(&self, request: RequestIndex) -> &Rendered {
+        self.present(request)
+    }
+
+    fn take_one(&mut self) -> Option<()> {
+        let (request, rendered) = self.window.ready.pop()?;
+        let place = self.place(request);
+        self.table[place] = Some(rendered);
+        Some(())
+    }
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn whole(chunks: &'a [Box<[u8]>], parts: &'a [Part]) -> Self {
+        Self(Slices::Whole { chunks, parts: parts.iter() })
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.nth(0)
+    }
+
+    #[inline]
+    fn nth(&mut self, skipped: usize) -> Option<&'a [u8]> {
+        match &mut self.0 {
+            Slices::Whole { chunks, parts } => {
+                let part = parts.nth(skipped)?;
+                let start = part.start as usize;
+                Some(&chunks[part.chunk as usize][start..start + part.len as usize])
+            }
+            Slices::Ahead { rendered, next } => {
+                let part = rendered.part(next.saturating_add(skipped))?;
+                *next += skipped + 1;
+                Some(part)
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = match &self.0 {
+            Slices::Whole { parts, .. } => parts.len(),
+            Slices::Ahead { rendered, next } => rendered.part_count().saturating_sub(*next),
+        };
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Parts<'_> {}
