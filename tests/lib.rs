@@ -16,6 +16,7 @@ use onbeat::conductor::Watch;
 use onbeat::error::EngineError;
 use onbeat::mock::{self, MockConfig, MockCounts, Served};
 use onbeat::net::target::Target;
+use onbeat::net::way::WayOptions;
 use onbeat::plan::PlanOptions;
 use onbeat::policy::deadline::Limits;
 use onbeat::render::RenderOptions;
@@ -208,6 +209,7 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
         plan: PlanOptions::default(),
         render: RenderOptions::default(),
         target: Target::parse(url).expect("a URL"),
+        way: WayOptions::default(),
         cores: CoreChoice::Count(1),
         lock_memory: false,
         pacing: Pacing::Hybrid { margin_ns: 0 },

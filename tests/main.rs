@@ -1,6 +1,7 @@
 //! The one integration binary: linked once, run once.
 
 mod closing;
+mod connecting;
 mod determinism;
 mod faults;
 mod open_loop;

@@ -95,7 +95,7 @@ impl Deaf {
 
 /// Reads one whole request; `None` when the client is gone first.
 #[must_use]
-pub fn request(stream: &mut TcpStream) -> Option<Vec<u8>> {
+pub fn request(stream: &mut impl Read) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 16_384];
     loop {
@@ -118,7 +118,7 @@ pub fn request(stream: &mut TcpStream) -> Option<Vec<u8>> {
 }
 
 /// Writes all of `bytes`; a client that went away is no failure here.
-pub fn answer(stream: &mut TcpStream, bytes: &[u8]) {
+pub fn answer(stream: &mut impl Write, bytes: &[u8]) {
     let _ = stream.write_all(bytes);
     let _ = stream.flush();
 }

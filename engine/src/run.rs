@@ -4,10 +4,8 @@
 //! connection is opened; a run that could not start leaves no log behind. Reading the log back and
 //! showing numbers is the caller's business.
 
-use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use onbeat_shared::log::header::{Manifest, Pacing as PacingFacts, TraceSource};
 use onbeat_shared::log::plan_row::PlanRow;
@@ -20,7 +18,9 @@ use crate::conductor::{Conducted, Job, Watch, conduct, host, warmup};
 use crate::doctor;
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
+use crate::net::reach::reach;
 use crate::net::target::Target;
+use crate::net::way::{Way, WayOptions};
 use crate::plan::{self, Plan, PlanOptions};
 use crate::policy::deadline::Limits;
 use crate::render::{self, Destination, RenderOptions, Secret};
@@ -30,8 +30,6 @@ use crate::trace::{self, TraceOptions};
 
 /// Requests a second that one core is asked to send when the user does not say how many cores.
 const RATE_PER_CORE: usize = 10_000;
-/// How long one address of the server may take to accept a probe.
-const PROBE: Duration = Duration::from_secs(3);
 
 /// A run as meant.
 #[derive(Clone, Debug)]
@@ -46,6 +44,8 @@ pub struct RunConfig {
     pub render: RenderOptions,
     /// The server.
     pub target: Target,
+    /// How connections are made.
+    pub way: WayOptions,
     /// Which CPUs send.
     pub cores: CoreChoice,
     /// How cores wait.
@@ -116,10 +116,10 @@ pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError>
         )));
     }
     let driver = choose_driver(config.driver, watch);
-    let address = reach(&config.target)?;
+    let way = Arc::new(reach(&config.target, &config.way)?);
     go_on(watch)?;
     let log = LogFile::create(&config.output, config.overwrite)?;
-    let ran = replay(&config, trace, plan, &cpus, driver, address, log, watch);
+    let ran = replay(&config, trace, plan, &cpus, driver, &way, log, watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
 }
 
@@ -138,7 +138,7 @@ fn replay(
     plan: Plan,
     cpus: &[u16],
     driver: DriverKind,
-    address: SocketAddr,
+    way: &Arc<Way>,
     log: LogFile,
     watch: &mut dyn Watch,
 ) -> Result<Conducted, EngineError> {
@@ -198,11 +198,8 @@ fn replay(
         }
         manifest.memory_lock = Some(lock.name().to_owned());
     }
-    let assignments = assign(config, &options, &plan, cpus, driver, address)?;
-    conduct(
-        Job { plan: Arc::new(plan), bodies: Arc::new(bodies), assignments, manifest, log },
-        watch,
-    )
+    let assignments = assign(config, &options, &plan, cpus, driver, way)?;
+    conduct(Job { plan, source, renderer, assignments, manifest, log }, watch)
 }
 
 /// The plan for the cores that were asked for, and the CPUs they run on.
@@ -272,30 +269,13 @@ fn choose_driver(wanted: Option<DriverKind>, watch: &mut dyn Watch) -> DriverKin
     driver
 }
 
-/// The first address of the server that accepts a connection.
-fn reach(target: &Target) -> Result<SocketAddr, EngineError> {
-    let addresses = target.resolve().map_err(|error| EngineError::Usage(error.to_string()))?;
-    let mut last = None;
-    for address in addresses {
-        match TcpStream::connect_timeout(&address, PROBE) {
-            Ok(_) => return Ok(address),
-            Err(error) => last = Some((address, error)),
-        }
-    }
-    let (address, error) = last.expect("a resolved name has an address");
-    Err(EngineError::Run(format!(
-        "{target} does not accept connections ({address}: {error}). Is the server running, and is \
-         --url right?"
-    )))
-}
-
 fn assign(
     config: &RunConfig,
     options: &RenderOptions,
     plan: &Plan,
     cpus: &[u16],
     driver: DriverKind,
-    address: SocketAddr,
+    way: &Arc<Way>,
 ) -> Result<Vec<Assignment>, EngineError> {
     let room = usize::try_from(host::connection_room()).unwrap_or(usize::MAX);
     let room_per_core = room / cpus.len();
@@ -328,7 +308,7 @@ fn assign(
             core,
             cpu: Some(cpu),
             driver,
-            address,
+            way: Arc::clone(way),
             streaming: options.streaming,
             pacing: config.pacing,
             limits: config.limits,

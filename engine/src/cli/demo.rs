@@ -17,6 +17,7 @@ use crate::conductor::Watch;
 use crate::error::EngineError;
 use crate::mock::{self, MockConfig};
 use crate::net::target::Target;
+use crate::net::way::WayOptions;
 use crate::plan::PlanOptions;
 use crate::policy::deadline::Limits;
 use crate::render::RenderOptions;
@@ -86,6 +87,7 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
         plan: PlanOptions::default(),
         render: RenderOptions { model: "onbeat-mock".to_owned(), ..RenderOptions::default() },
         target,
+        way: WayOptions::default(),
         cores: crate::run::CoreChoice::Count(1),
         pacing: Pacing::Hybrid { margin_ns: 0 },
         lock_memory: false,

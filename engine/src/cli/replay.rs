@@ -52,6 +52,7 @@ impl Args {
             plan: self.timing.options()?,
             render: self.body.options()?,
             target: self.target.target()?,
+            way: self.target.way(),
             cores: self.run.core_choice(),
             pacing: self.run.pacing_kind(),
             lock_memory: self.run.lock_memory,

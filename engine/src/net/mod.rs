@@ -6,5 +6,7 @@
 //! made here: outcomes and retries belong to [`crate::replayer`].
 
 pub mod lent;
+pub mod reach;
 pub mod socket;
 pub mod target;
+pub mod way;

@@ -1,4 +1,7 @@
-//! One TCP socket: opened without blocking, written to at once, hung up to end a pending read.
+//! One stream socket: opened without blocking, written to at once, hung up to end a pending read.
+//!
+//! monoio's `TcpStream` carries Unix sockets too: it knows a descriptor that can be received from
+//! and sent to, and asks for nothing else.
 //!
 //! The sockets stay in blocking mode under io_uring (a non-blocking one would make the ring answer
 //! "try again" instead of waiting) and non-blocking under epoll. Direct sends never block in either
@@ -6,7 +9,7 @@
 //! complete. This is one of the engine's named `unsafe` modules.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use monoio::net::TcpStream;
@@ -15,6 +18,8 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType,
 };
+
+use super::way::{Peer, Way};
 
 /// The descriptor of a connection whose owner is a task elsewhere.
 ///
@@ -56,24 +61,79 @@ impl Wire {
     }
 }
 
-/// Starts a connection to `address` and returns at once; [`finish_connect`] tells how it went.
+/// Starts connection number `turn` along `way` and returns at once; [`finish_connect`] tells how it
+/// went. `None`: the server is there and its queue is full, which only a Unix socket's server says;
+/// try again.
 ///
 /// # Errors
 /// What the system refused: no descriptor, no local port, no route.
-pub fn begin_connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket: OwnedFd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-    // Head and body leave in one segment if they fit; nothing ever waits for an acknowledgement.
-    rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
-    match rustix::net::connect(&socket, &address) {
+pub fn begin_connect(way: &Way, turn: usize) -> io::Result<Option<TcpStream>> {
+    let socket = of_peer(way, turn, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+    match connect(&socket, &way.peer) {
         Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(Errno::AGAIN) if matches!(way.peer, Peer::Unix(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
     }
-    TcpStream::from_std(std::net::TcpStream::from(socket))
+    TcpStream::from_std(std::net::TcpStream::from(socket)).map(Some)
+}
+
+/// A socket for connection number `turn` along `way`, bound where the way says so.
+pub(super) fn of_peer(way: &Way, turn: usize, flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    let family = match (&way.peer, way.local(turn)) {
+        (Peer::Unix(_), _) => {
+            return rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+        }
+        (Peer::Tcp(_), Some(own)) => {
+            let socket = bound_to(own, flags)?;
+            rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
+            return Ok(socket);
+        }
+        (Peer::Tcp(SocketAddr::V4(_)), None) => AddressFamily::INET,
+        (Peer::Tcp(SocketAddr::V6(_)), None) => AddressFamily::INET6,
+    };
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    // Head and body leave in one segment if they fit; nothing ever waits for an acknowledgement.
+    rustix::net::sockopt::set_tcp_nodelay(&socket, true)?;
+    Ok(socket)
+}
+
+/// A TCP socket that will leave from `own`. Its port is chosen when it connects, so that one port
+/// can serve connections to several servers, and none is taken before it is needed.
+pub(super) fn bound_to(own: IpAddr, flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    let family = if own.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    choose_port_late(&socket)?;
+    rustix::net::bind(&socket, &SocketAddr::new(own, 0))?;
+    Ok(socket)
+}
+
+#[expect(unsafe_code, reason = "rustix has no call for IP_BIND_ADDRESS_NO_PORT")]
+fn choose_port_late(socket: &OwnedFd) -> Result<(), Errno> {
+    let on: libc::c_int = 1;
+    let size = libc::socklen_t::try_from(size_of_val(&on)).expect("four bytes");
+    // SAFETY: the descriptor is open, and the option reads `size` bytes from `on`, which outlives
+    // the call.
+    let refused = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            (&raw const on).cast(),
+            size,
+        )
+    };
+    if refused == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
+}
+
+/// Connects `socket` to `peer`, waiting if the socket does.
+pub(super) fn connect(socket: &OwnedFd, peer: &Peer) -> Result<(), Errno> {
+    match peer {
+        Peer::Tcp(address) => rustix::net::connect(socket, address),
+        Peer::Unix(address) => rustix::net::connect(socket, address),
+    }
 }
 
 /// Waits until a connection begun with [`begin_connect`] is open or has failed.

@@ -6,8 +6,8 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 use monoio::io::{AsyncReadRent, AsyncWriteRent, OwnedReadHalf, OwnedWriteHalf, Splitable};
@@ -18,6 +18,7 @@ use super::core::CoreHandle;
 use super::slot::State;
 use crate::net::lent::Lent;
 use crate::net::socket::{Wire, begin_connect, finish_connect};
+use crate::net::way::Way;
 
 /// Bytes of one read. Large enough for a hundred small events, small enough for twenty thousand
 /// connections; pages that no read reaches are never touched.
@@ -27,13 +28,12 @@ const READ_BYTES: usize = 32 * 1024;
 /// does not give way to anybody, and a server may send faster than its answer is read.
 const READS_PER_TURN: u32 = 32;
 
-/// Opens the connection of slot `index` and then reads from it until it is gone.
-pub(super) async fn open(core: CoreHandle, index: u32, address: SocketAddr) {
+/// Opens connection number `turn` in slot `index` and then reads from it until it is gone.
+pub(super) async fn open(core: CoreHandle, index: u32, way: Arc<Way>, turn: usize) {
     let since = core.borrow().now();
-    let stream = match begin_connect(address) {
+    let stream = match begin(&core, index, &way, turn).await {
         Ok(stream) => stream,
         Err(error) => {
-            // Answered from inside the call that asked for it otherwise: let that one finish.
             core.borrow_mut().not_opened(index, since, error);
             return;
         }
@@ -53,6 +53,20 @@ pub(super) async fn open(core: CoreHandle, index: u32, address: SocketAddr) {
     // The writer may be inside a write that the hang-up ends; the socket lives until it is done.
     writer.await;
     core.borrow_mut().free_slot(index);
+}
+
+/// Begins to connect, as soon as the server has room for it.
+async fn begin(core: &CoreHandle, index: u32, way: &Way, turn: usize) -> io::Result<TcpStream> {
+    loop {
+        if let Some(stream) = begin_connect(way, turn)? {
+            return Ok(stream);
+        }
+        let look = core.borrow().looks;
+        poll_fn(|context| core.borrow_mut().poll_next_look(look, context)).await;
+        if core.borrow().slots[index as usize].state == State::Closing {
+            return Err(io::Error::from(io::ErrorKind::TimedOut));
+        }
+    }
 }
 
 async fn read(core: &CoreHandle, index: u32, mut half: OwnedReadHalf<TcpStream>) {

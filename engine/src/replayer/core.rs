@@ -80,6 +80,12 @@ pub(super) struct Core {
     handle: std::rc::Weak<RefCell<Self>>,
 }
 
+    /// How often limits have been looked at, and who waits for the next time: connections that a
+    /// busy server's queue had no room for.
+    pub(super) looks: u64,
+    queueing: Vec<Waker>,
+    /// Connections begun, counted from the core's number on: the cores' first ones differ.
+    dialled: usize,
 impl Core {
     pub(super) fn new(
         assignment: Assignment,
@@ -95,6 +101,7 @@ impl Core {
         let queue = ReadyQueue::new(&plan.rows, core);
         let sessions = Sessions::new(&plan.rows);
         Rc::new_cyclic(|handle| {
+        let dialled = usize::from(core.0);
             RefCell::new(Self {
                 deadlines: Deadlines::new(&assignment.limits, slots),
                 idle: Idle::new(slots),
@@ -129,6 +136,9 @@ impl Core {
         })
     }
 
+                looks: 0,
+                queueing: Vec::new(),
+                dialled,
     // ---- before zero ----
 
     /// Starts opening connections until `count` are there or on their way.
@@ -311,6 +321,23 @@ impl Core {
             let slot = &mut self.slots[index as usize];
             let Some((at, class)) =
                 slot.phase().and_then(|phase| self.assignment.limits.next(phase))
+    /// Lets connections try again that found no room.
+    pub(super) fn look_again(&mut self) {
+        self.looks += 1;
+        for waiting in self.queueing.drain(..) {
+            waiting.wake();
+        }
+    }
+
+    /// Waits until [`Core::look_again`] has been called after look number `look`.
+    pub(super) fn poll_next_look(&mut self, look: u64, context: &Context<'_>) -> Poll<()> {
+        if self.looks != look {
+            return Poll::Ready(());
+        }
+        self.queueing.push(context.waker().clone());
+        Poll::Pending
+    }
+
             else {
                 continue;
             };
@@ -421,7 +448,10 @@ impl Core {
         self.tasks += 1;
         self.deadlines.watch(index, now);
         let handle = self.handle.upgrade().expect("a core's tasks hold it");
-        monoio::spawn(connection::open(handle, index, self.assignment.address));
+        let way = Arc::clone(&self.assignment.way);
+        let turn = self.dialled;
+        self.dialled += 1;
+        monoio::spawn(connection::open(handle, index, way, turn));
     }
 
     /// The connection of slot `index` is open.

@@ -23,7 +23,6 @@ mod slot;
 pub(crate) mod transitions;
 
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
@@ -38,6 +37,7 @@ use self::driver::DriverKind;
 use self::sink::{Exchange, Sink};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::pacer::Alarm;
+use crate::net::way::Way;
 use crate::plan::Plan;
 use crate::policy::deadline::Limits;
 use crate::render::Bodies;
@@ -66,8 +66,8 @@ pub struct Assignment {
     pub cpu: Option<u16>,
     /// How sockets are driven.
     pub driver: DriverKind,
-    /// Where to connect.
-    pub address: SocketAddr,
+    /// Where to connect, and from where.
+    pub way: Arc<Way>,
     /// Whether answers are streams.
     pub streaming: bool,
     /// How to wait.
@@ -207,6 +207,7 @@ async fn life(
         let now = core.now();
         core.check_limits(now);
     }
+        core.look_again();
     let (connections, failures) = core.borrow_mut().warm_up_result();
     let report = CoreReady { core: core_index, wake_error_ns, connections, failures };
     // A conductor that has gone away has already failed the run.
@@ -264,6 +265,7 @@ async fn wind_down(core: &CoreHandle, alarm: &Alarm) -> io::Result<()> {
         let mut core = core.borrow_mut();
         core.hang_up_all();
         // The pacer has had its last turn; a reader may be waiting for another.
+        core.look_again();
         core.take_turn();
     }
     Ok(())

@@ -111,6 +111,8 @@ impl Pacer {
             core.check_limits(RunNanos(now_ns - core.zero_ns));
         }
         core.report_next_due();
+        core.look_again();
+        core.supply.stock();
         core.counters.set_lost(core.sink.lost_records());
         if now_ns >= self.next_flush_ns {
             self.next_flush_ns = now_ns + FLUSH_NS;

@@ -17,6 +17,7 @@ use super::sink::{Exchange as Blocks, Sink};
 use super::slot::State;
 use super::{Assignment, Pacing, Shared, Stop};
 use crate::clock::monotonic_ns;
+use crate::net::way::{Peer, Way};
 use crate::pacer::Alarm;
 use crate::plan::{self, PlanOptions};
 use crate::policy::deadline::Limits;
@@ -40,7 +41,7 @@ pub(crate) fn job(listener: &TcpListener, trace: &str) -> (Assignment, Arc<Share
         core: CoreIndex(0),
         cpu: None,
         driver: DriverKind::Epoll,
-        address: listener.local_addr().expect("it is bound"),
+        way: Arc::new(Way::to(Peer::Tcp(listener.local_addr().expect("it is bound")))),
         streaming: true,
         pacing: Pacing::Sleep,
         limits: Limits::default(),

@@ -1,12 +1,16 @@
 //! Where requests go and how connections are made: options as typed.
 
+use std::ffi::OsStr;
+use std::net::IpAddr;
 use std::num::NonZero;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::error::EngineError;
 use crate::net::target::Target;
+use crate::net::way::WayOptions;
 use crate::policy::deadline::Limits;
 use crate::replayer::driver::DriverKind;
 
@@ -18,6 +22,16 @@ pub struct TargetFlags {
     #[arg(long, short, visible_alias = "api-endpoint", env = "ONBEAT_URL", hide_env_values = true)]
     #[arg(default_value = "http://localhost:8000", value_name = "URL")]
     pub url: String,
+
+    /// Connect to this Unix socket instead of the URL's host, which then only names the server.
+    #[arg(long, value_name = "PATH")]
+    #[serde(serialize_with = "name_only")]
+    pub unix_socket: Option<PathBuf>,
+
+    /// Addresses of this host that connections leave from, in turn, for more connections than one
+    /// address has ports.
+    #[arg(long = "local-address", value_name = "ADDRESS", value_delimiter = ',')]
+    pub local_addresses: Vec<IpAddr>,
 
     /// Give up opening a connection after this many seconds.
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds)]
@@ -73,6 +87,15 @@ impl TargetFlags {
         Target::parse(&self.url).map_err(|error| EngineError::Usage(error.to_string()))
     }
 
+    /// How connections are made, as meant.
+    #[must_use]
+    pub fn way(&self) -> WayOptions {
+        WayOptions {
+            unix_socket: self.unix_socket.clone(),
+            local_addresses: self.local_addresses.clone(),
+        }
+    }
+
     /// The time limits as meant.
     #[must_use]
     pub fn limits(&self) -> Limits {
@@ -93,6 +116,11 @@ impl TargetFlags {
             DriverFlag::Epoll => Some(DriverKind::Epoll),
         }
     }
+}
+
+/// What the log keeps of a path: its name. The folders of this machine say nothing about a run.
+fn name_only<S: Serializer>(path: &Option<PathBuf>, out: S) -> Result<S::Ok, S::Error> {
+    path.as_deref().and_then(Path::file_name).map(OsStr::to_string_lossy).serialize(out)
 }
 
 /// A time limit in seconds: one the clock can tell from none, and far from the clock's end.

@@ -1,0 +1,194 @@
+//! Before zero: does the server accept a connection, from every address that is to be used?
+//!
+//! Blocks, for three seconds an address at most. What it finds out is the [`Way`] that the cores
+//! then take; what it cannot find is said in words that name the option, and nothing has been sent.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+
+use super::socket;
+use super::target::Target;
+use super::way::{Peer, Way, WayOptions};
+use crate::error::EngineError;
+
+/// How long the server may take to accept a probe.
+const PROBE: Duration = Duration::from_secs(3);
+
+/// The way to `target`, tried.
+///
+/// # Errors
+/// When an option cannot be meant or nobody accepts a connection.
+pub fn reach(target: &Target, options: &WayOptions) -> Result<Way, EngineError> {
+    match &options.unix_socket {
+        Some(path) => {
+            if !options.local_addresses.is_empty() {
+                return Err(EngineError::Usage(
+                    "--local-address: a connection to --unix-socket has no address of its own; \
+                     leave one of the two out"
+                        .into(),
+                ));
+            }
+            reach_unix(path)
+        }
+        None => reach_tcp(target, &options.local_addresses),
+    }
+}
+
+fn reach_unix(path: &Path) -> Result<Way, EngineError> {
+    let peer = Peer::unix(path)
+        .map_err(|words| EngineError::Usage(format!("--unix-socket {}: {words}", path.display())))?;
+    let way = Way::to(peer);
+    match probe(&way, 0) {
+        // The server is there, and busy: its queue is full.
+        Ok(_) | Err(Errno::AGAIN) => Ok(way),
+        Err(error) => Err(EngineError::Run(format!(
+            "--unix-socket {}: {}",
+            path.display(),
+            unix_words(error)
+        ))),
+    }
+}
+
+/// What is wrong with a socket's path, as far as a connection tells.
+fn unix_words(error: Errno) -> String {
+    match error {
+        Errno::NOENT => "there is no such socket. Is the server running?".into(),
+        // Also what connecting to a plain file says.
+        Errno::CONNREFUSED => "nobody listens there: it is no socket, or its server has gone".into(),
+        Errno::NOTDIR => "a part of the path is no folder".into(),
+        Errno::ACCESS | Errno::PERM => {
+            "this user may not connect to it (permission denied); it takes the right to write to \
+             the socket and to enter its folders"
+                .into()
+        }
+        Errno::PROTOTYPE => "it is a socket of another kind, not a stream socket".into(),
+        other => format!("{}", io::Error::from(other)),
+    }
+}
+
+fn reach_tcp(target: &Target, local: &[IpAddr]) -> Result<Way, EngineError> {
+    let addresses = target.resolve().map_err(|error| EngineError::Usage(error.to_string()))?;
+    for &own in local {
+        is_ours(own)?;
+    }
+    let usable = usable(&addresses, local)?;
+    let mut last = None;
+    for address in usable {
+        let way = Way { peer: Peer::Tcp(address), local: local.to_vec() };
+        let probes = (0..local.len().max(1)).map(|turn| (way.local(turn), probe(&way, turn)));
+        match probes.into_iter().find_map(|(own, probe)| probe.err().map(|error| (own, error))) {
+            None => return Ok(way),
+            Some((own, error)) => last = Some((address, own, io::Error::from(error))),
+        }
+    }
+    let (address, own, error) = last.expect("a resolved name has an address");
+    let from = own.map_or_else(String::new, |own| format!(" from --local-address {own}"));
+    Err(EngineError::Run(format!(
+        "{target} does not accept connections ({address}{from}: {error}). Is the server running, \
+         and is --url right?"
+    )))
+}
+
+/// The server's addresses that can be reached from ours: of the same family.
+fn usable(server: &[SocketAddr], local: &[IpAddr]) -> Result<Vec<SocketAddr>, EngineError> {
+    let Some(first) = local.first() else { return Ok(server.to_vec()) };
+    if let Some(other) = local.iter().find(|own| own.is_ipv4() != first.is_ipv4()) {
+        return Err(EngineError::Usage(format!(
+            "--local-address: {first} and {other} are of different families; give IPv4 addresses \
+             only, or IPv6 addresses only"
+        )));
+    }
+    let usable: Vec<_> =
+        server.iter().copied().filter(|address| address.is_ipv4() == first.is_ipv4()).collect();
+    if usable.is_empty() {
+        let (ours, theirs) = if first.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
+        return Err(EngineError::Usage(format!(
+            "--local-address {first} is {ours}, and the server has {theirs} addresses only"
+        )));
+    }
+    Ok(usable)
+}
+
+/// Refuses an address that this host does not have.
+fn is_ours(own: IpAddr) -> Result<(), EngineError> {
+    match socket::bound_to(own, SocketFlags::CLOEXEC) {
+        Ok(_) => Ok(()),
+        Err(Errno::ADDRNOTAVAIL) => Err(EngineError::Usage(format!(
+            "--local-address {own} is no address of this host; `ip address` lists them, and \
+             `sudo ip address add {own}/{} dev DEVICE` adds one",
+            if own.is_ipv4() { 32 } else { 128 }
+        ))),
+        Err(error) => Err(EngineError::Usage(format!(
+            "--local-address {own} cannot be used: {}",
+            io::Error::from(error)
+        ))),
+    }
+}
+
+/// A connection that waits until it is open.
+fn probe(way: &Way, turn: usize) -> Result<OwnedFd, Errno> {
+    let socket = socket::of_peer(way, turn, SocketFlags::CLOEXEC)?;
+    // Connecting goes by the limit on sending.
+    set_socket_timeout(&socket, Timeout::Send, Some(PROBE))?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(PROBE))?;
+    match socket::connect(&socket, &way.peer) {
+        Ok(()) => Ok(socket),
+        Err(Errno::INPROGRESS) => Err(Errno::TIMEDOUT),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words<T>(result: Result<T, EngineError>) -> String {
+        match result {
+            Ok(_) => "fine".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn an_address_of_another_host_is_refused_by_name() {
+        // Documentation addresses: nobody has them.
+        let foreign = "192.0.2.7".parse().expect("literal");
+        let refused = words(is_ours(foreign));
+        assert!(refused.contains("192.0.2.7 is no address of this host"), "{refused}");
+        assert_eq!(words(is_ours("127.0.0.9".parse().expect("literal"))), "fine");
+    }
+
+    #[test]
+    fn families_are_not_mixed() {
+        let four: IpAddr = "127.0.0.2".parse().expect("literal");
+        let six: IpAddr = "::1".parse().expect("literal");
+        let server = ["127.0.0.1:1".parse().expect("literal"), "[::1]:1".parse().expect("literal")];
+        assert_eq!(usable(&server, &[six]).expect("one fits"), server[1..]);
+        assert_eq!(usable(&server, &[]).expect("all fit"), server);
+        assert!(words(usable(&server, &[four, six])).contains("different families"));
+        assert!(words(usable(&server[..1], &[six])).contains("IPv4 addresses only"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_socket_is_said() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        assert!(words(reach_unix(&at("none"))).contains("no such socket"));
+        std::fs::write(at("file"), "").expect("writable");
+        assert!(words(reach_unix(&at("file"))).contains("it is no socket"));
+        let _datagrams = std::os::unix::net::UnixDatagram::bind(at("datagrams")).expect("bound");
+        assert!(words(reach_unix(&at("datagrams"))).contains("another kind"));
+        drop(std::os::unix::net::UnixListener::bind(at("left")).expect("bound"));
+        assert!(words(reach_unix(&at("left"))).contains("its server has gone"));
+        let _server = std::os::unix::net::UnixListener::bind(at("server")).expect("bound");
+        assert_eq!(words(reach_unix(&at("server"))), "fine");
+        assert!(unix_words(Errno::ACCESS).contains("permission denied"));
+    }
+}
