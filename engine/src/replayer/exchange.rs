@@ -304,6 +304,7 @@ struct Scribe<'a> {
 }
 
 impl Scribe<'_> {
+    #[inline]
     fn write(&mut self, answer: &Answer<'_>) {
         let (request, time) = (self.exchange.request, self.time);
         match *answer {
@@ -318,16 +319,19 @@ impl Scribe<'_> {
             Answer::Usage(usage) => self.exchange.usage = Some(usage),
             // What the reader says of an answer that we ended ourselves is not the cause.
             Answer::ErrorText(_) if self.exchange.doomed.is_some() => {}
-            Answer::ErrorText(text) => {
-                let mut kept = [0; ERROR_TEXT_BYTES];
-                let kept = &mut kept[..text.len().min(ERROR_TEXT_BYTES)];
-                kept.copy_from_slice(&text[..kept.len()]);
-                cut_secrets(kept, self.secrets);
-                write_text(self.sink, request, kept);
-            }
+            Answer::ErrorText(text) => self.write_error(text),
             // Status and finish reason come with the end.
             Answer::Event | Answer::Head { .. } | Answer::Finish(_) => {}
         }
+    }
+
+    #[cold]
+    fn write_error(&mut self, text: &[u8]) {
+        let mut kept = [0; ERROR_TEXT_BYTES];
+        let kept = &mut kept[..text.len().min(ERROR_TEXT_BYTES)];
+        kept.copy_from_slice(&text[..kept.len()]);
+        cut_secrets(kept, self.secrets);
+        write_text(self.sink, self.exchange.request, kept);
     }
 }
 

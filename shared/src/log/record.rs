@@ -272,6 +272,7 @@ struct Raw {
 }
 
 impl Raw {
+    #[inline]
     fn to_bytes(self) -> [u8; RECORD_BYTES] {
         let mut out = [0; RECORD_BYTES];
         out[0] = self.kind;
@@ -445,6 +446,7 @@ impl Record {
 }
 
 impl Raw {
+    #[inline]
     fn stamped(kind: u8, request: RequestIndex, time: RunNanos) -> Self {
         Self { kind, request: request.0, time: time.0, ..Self::default() }
     }
