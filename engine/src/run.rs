@@ -23,7 +23,7 @@ use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
 use crate::plan::{self, Plan, PlanOptions};
 use crate::policy::deadline::Limits;
-use crate::render::{self, Destination, RenderOptions, Secret};
+use crate::render::{self, Destination, Prepared, RenderOptions, Secret};
 use crate::replayer::driver::DriverKind;
 use crate::replayer::{Assignment, Pacing, Stop, affinity, stall};
 use crate::trace::{self, TraceOptions};
@@ -151,12 +151,6 @@ fn replay(
         run_id: run_id.clone(),
         ..config.render.clone()
     };
-    let bodies = render::render(&plan, &trace, &options)?;
-    go_on(watch)?;
-    let mut plan = plan;
-    for row in &mut plan.rows {
-        row.body_bytes = bodies.body_bytes(row.request);
-    }
     let mut manifest = Manifest {
         run_id,
         onbeat_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -189,8 +183,14 @@ fn replay(
         doctor: Some(doctor::glance(cpus).json()),
         memory_lock: None,
     };
-    // The trace's own memory is not needed while requests are sent.
-    drop(trace);
+    let cores = u16::try_from(cpus.len()).expect("a CPU set is far smaller");
+    let Prepared { plan, source, mut renderer } =
+        render::prepare(plan, trace, options.clone(), cores)?;
+    if let Some(renderer) = &mut renderer {
+        watch.say(&renderer.describe());
+        renderer.fill(&mut || watch.stop() == Stop::No);
+    }
+    go_on(watch)?;
     if config.lock_memory {
         let lock = host::lock_memory();
         if let Some(words) = lock.shortfall() {

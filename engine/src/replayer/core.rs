@@ -20,6 +20,7 @@ use super::idle::Idle;
 use super::sink::Sink;
 use super::slot::{Exchange, Slot, State};
 use super::stall::StallWatch;
+use super::starved::Starved;
 use super::{Assignment, Pacing, connection};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::pacer::Alarm;
@@ -27,7 +28,7 @@ use crate::plan::Plan;
 use crate::policy::deadline::Deadlines;
 use crate::policy::queue::ReadyQueue;
 use crate::policy::session::Sessions;
-use crate::render::Bodies;
+use crate::render::supply::Supply;
 
 /// Requests fired in one go before other tasks get a turn: a burst leaves back to back, and a
 /// saturated core still reads its answers.
@@ -40,7 +41,7 @@ pub(super) type CoreHandle = Rc<RefCell<Core>>;
 pub(super) struct Core {
     pub(super) assignment: Assignment,
     pub(super) plan: Arc<Plan>,
-    pub(super) bodies: Arc<Bodies>,
+    pub(super) supply: Supply,
     pub(super) counters: Arc<Counters>,
     pub(super) sink: Sink,
     pub(super) slots: Vec<Slot>,
@@ -61,7 +62,9 @@ pub(super) struct Core {
     /// Requests that were in flight when the run was stopped, in ascending order.
     in_flight_at_stop: Vec<RequestIndex>,
     started: bool,
-    queue: ReadyQueue,
+    pub(super) queue: ReadyQueue,
+    /// What was due before it was rendered.
+    pub(super) starved: Starved,
     /// An end has released a request since anybody looked.
     released: bool,
     idle: Idle,
@@ -77,20 +80,20 @@ pub(super) struct Core {
     /// How often the pacer has had its turn, and who waits for the next one.
     pub(super) turn: u64,
     giving_way: Vec<Waker>,
-    handle: std::rc::Weak<RefCell<Self>>,
-}
-
     /// How often limits have been looked at, and who waits for the next time: connections that a
     /// busy server's queue had no room for.
     pub(super) looks: u64,
     queueing: Vec<Waker>,
     /// Connections begun, counted from the core's number on: the cores' first ones differ.
     dialled: usize,
+    handle: std::rc::Weak<RefCell<Self>>,
+}
+
 impl Core {
     pub(super) fn new(
         assignment: Assignment,
         plan: Arc<Plan>,
-        bodies: Arc<Bodies>,
+        supply: Supply,
         counters: Arc<Counters>,
         sink: Sink,
         alarm: Rc<Alarm>,
@@ -98,10 +101,11 @@ impl Core {
         let core = assignment.core;
         let remaining = plan.rows.iter().filter(|row| row.core == core).count();
         let slots = assignment.warm_connections.max(64);
+        let dialled = usize::from(core.0);
         let queue = ReadyQueue::new(&plan.rows, core);
+        let starved = Starved::new(if supply.is_ahead() { remaining } else { 0 });
         let sessions = Sessions::new(&plan.rows);
         Rc::new_cyclic(|handle| {
-        let dialled = usize::from(core.0);
             RefCell::new(Self {
                 deadlines: Deadlines::new(&assignment.limits, slots),
                 idle: Idle::new(slots),
@@ -109,11 +113,12 @@ impl Core {
                 slots: Vec::with_capacity(slots),
                 assignment,
                 plan,
-                bodies,
+                supply,
                 counters,
                 sink,
                 sessions,
                 queue,
+                starved,
                 released: false,
                 zero_ns: 0,
                 worked: false,
@@ -131,14 +136,14 @@ impl Core {
                 armed_ns: i64::MIN,
                 turn: 0,
                 giving_way: Vec::with_capacity(slots),
+                looks: 0,
+                queueing: Vec::new(),
+                dialled,
                 handle: handle.clone(),
             })
         })
     }
 
-                looks: 0,
-                queueing: Vec::new(),
-                dialled,
     // ---- before zero ----
 
     /// Starts opening connections until `count` are there or on their way.
@@ -191,19 +196,19 @@ impl Core {
         for _ in 0..FIRE_MAX {
             let now = self.now();
             self.look(now.0 + self.zero_ns);
-            if self.queue.peek().is_none_or(|next| next.at > now) || !self.may_connect() {
-                return false;
-            }
-            let Some(ready) = self.queue.pop(now) else { return false };
+            let Some(exchange) = self.next_exchange(now) else { return false };
             self.worked = true;
-            self.dispatch(Exchange::new(ready));
+            self.dispatch(exchange);
         }
         true
     }
 
-    /// When the next request is due, if one is known.
+    /// When the next request is due, if one is known: in the past while one is not rendered.
     pub(super) fn next_due(&self) -> Option<RunNanos> {
-        if self.stopping { None } else { self.queue.peek().map(|next| next.at) }
+        if self.stopping {
+            return None;
+        }
+        self.starved.first().or_else(|| self.queue.peek()).map(|next| next.at)
     }
 
     /// The pacer goes to sleep until `wake_ns` on the monotonic clock.
@@ -277,6 +282,7 @@ impl Core {
     /// Records the one end of `request` and releases what waited for it.
     pub(super) fn end(&mut self, request: RequestIndex, done: &Record) {
         self.sink.push(done);
+        self.supply.done(request);
         self.remaining -= 1;
         let Record::Done { time, .. } = *done else { return };
         let queue = &mut self.queue;
@@ -315,12 +321,6 @@ impl Core {
         }
     }
 
-    /// Ends exchanges whose limit has passed.
-    pub(super) fn check_limits(&mut self, now: RunNanos) {
-        while let Some(index) = self.deadlines.pop(now) {
-            let slot = &mut self.slots[index as usize];
-            let Some((at, class)) =
-                slot.phase().and_then(|phase| self.assignment.limits.next(phase))
     /// Lets connections try again that found no room.
     pub(super) fn look_again(&mut self) {
         self.looks += 1;
@@ -338,6 +338,12 @@ impl Core {
         Poll::Pending
     }
 
+    /// Ends exchanges whose limit has passed.
+    pub(super) fn check_limits(&mut self, now: RunNanos) {
+        while let Some(index) = self.deadlines.pop(now) {
+            let slot = &mut self.slots[index as usize];
+            let Some((at, class)) =
+                slot.phase().and_then(|phase| self.assignment.limits.next(phase))
             else {
                 continue;
             };
@@ -380,6 +386,7 @@ impl Core {
         let plan = Arc::clone(&self.plan);
         let now = self.now();
         let core = self.assignment.core;
+        let starved = self.starved.requests();
         for row in plan.rows.iter().filter(|row| row.core == core) {
             if self.sessions.has_ended(row.request) {
                 continue;
@@ -387,6 +394,7 @@ impl Core {
             let waited =
                 row.after.is_some_and(|after| self.in_flight_at_stop.binary_search(&after).is_ok());
             let class = if waited { Class::PredecessorPending } else { Class::NotReached };
+            let underrun = starved.binary_search(&row.request).is_ok();
             let done = Record::Done {
                 request: row.request,
                 time: now,
@@ -394,7 +402,7 @@ impl Core {
                 status: None,
                 response_bytes: 0,
                 finish: FinishReason::Unknown,
-                flags: DoneFlags::default(),
+                flags: if underrun { DoneFlags::UNDERRUN } else { DoneFlags::default() },
             };
             // Its followers are in the same list and get their own end; nothing fires any more.
             self.counters.count_never_sent();
@@ -417,7 +425,7 @@ impl Core {
     // ---- connections ----
 
     /// Whether the user's cap on connections allows one more request to leave.
-    fn may_connect(&self) -> bool {
+    pub(super) fn may_connect(&self) -> bool {
         !self.idle.is_empty()
             || self
                 .assignment

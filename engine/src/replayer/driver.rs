@@ -50,6 +50,7 @@ impl DriverKind {
     pub fn block_on<F: Future>(self, future: F) -> io::Result<F::Output> {
         match self {
             Self::IoUring => Ok(RuntimeBuilder::<IoUringDriver>::new()
+                .uring_builder({ let mut b = io_uring::IoUring::builder(); match std::env::var("RINGX").as_deref() { Ok("coop") => { b.setup_coop_taskrun(); }, Ok("coopflag") => { b.setup_coop_taskrun().setup_taskrun_flag(); } Ok("single") => { b.setup_coop_taskrun().setup_single_issuer(); } _ => {} } b })
                 .with_entries(RING_ENTRIES)
                 .build()?
                 .block_on(future)),

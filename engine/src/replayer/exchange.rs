@@ -5,7 +5,6 @@
 //! meaning by [`crate::wire`]; this file only writes it down.
 
 use std::io::{self, IoSlice};
-use std::sync::Arc;
 
 use onbeat_shared::log::outcome::{Class, FinishReason};
 use onbeat_shared::log::record::{DoneFlags, Record, TEXT_PART_BYTES};
@@ -19,6 +18,7 @@ use super::slot::{Exchange, Slot, State};
 use crate::net::lent::Lent;
 use crate::net::socket::write_class;
 use crate::render::Secret;
+use crate::render::supply::Supply;
 use crate::wire::{Answer, AnswerEnd};
 
 /// Slices handed to the kernel in one call. More parts take more calls, a microsecond each.
@@ -77,19 +77,19 @@ impl Core {
         let slot = &mut self.slots[index as usize];
         let (Some(exchange), Some(wire)) = (&mut slot.exchange, &slot.wire) else { return };
         slot.blocked = false;
-        let bodies = &self.bodies;
+        let supply = &self.supply;
         while !exchange.sent_whole {
             let mut parts = [IoSlice::new(&[]); PARTS_PER_CALL];
             let mut count = 0;
             let mut offset = exchange.part_offset;
-            let rest = bodies.parts(exchange.request).skip(exchange.part);
+            let rest = supply.parts(exchange.request).skip(exchange.part);
             for (place, part) in parts.iter_mut().zip(rest) {
                 *place = IoSlice::new(&part[offset..]);
                 offset = 0;
                 count += 1;
             }
             match wire.send_now(&parts[..count]) {
-                Ok(taken) => advance(exchange, bodies, taken),
+                Ok(taken) => advance(exchange, supply, taken),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN | Errno::NOBUFS) => {
                     slot.blocked = true;
@@ -121,15 +121,12 @@ impl Core {
         let slot = &self.slots[index as usize];
         let exchange = slot.exchange.as_ref().filter(|_| slot.blocked)?;
         let (request, part, offset) = (exchange.request, exchange.part, exchange.part_offset);
-        Some(Lent::new(&self.bodies, |bodies| {
-            bodies.parts(request).nth(part).map_or(&[], |part| &part[offset..])
-        }))
+        Some(Lent::new(self.supply.share(request), part, offset))
     }
 
     /// The driver wrote bytes of `request` on slot `index`, or could not.
     pub(super) fn wrote(&mut self, index: u32, request: RequestIndex, result: io::Result<usize>) {
         self.worked = true;
-        let bodies = Arc::clone(&self.bodies);
         let slot = &mut self.slots[index as usize];
         let Some(exchange) = slot.exchange.as_mut().filter(|it| it.request == request) else {
             // Answered or given up in the meantime.
@@ -138,7 +135,7 @@ impl Core {
         };
         let refused = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
         match result.map_err(refused) {
-            Ok(taken) => advance(exchange, &bodies, taken),
+            Ok(taken) => advance(exchange, &self.supply, taken),
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(error) => return self.write_failed(index, error),
         }
@@ -156,6 +153,7 @@ impl Core {
                 bytes: exchange.accepted,
                 connection: index,
             });
+            self.let_go(index);
         }
     }
 
@@ -173,10 +171,10 @@ impl Core {
         if exchange.doomed.is_some() {
             return;
         }
-        if exchange.latest_read.is_none() {
+        let first = exchange.latest_read.replace(time).is_none();
+        if first {
             self.sink.push(&Record::FirstByte { request: exchange.request, time });
         }
-        exchange.latest_read = Some(time);
         let mut scribe = Scribe {
             exchange,
             sink: &mut self.sink,
@@ -187,6 +185,8 @@ impl Core {
         let end = slot.reader.push(bytes, &mut |answer| scribe.write(&answer));
         if let Some(end) = end {
             self.answered(index, time, &end);
+        } else if first {
+            self.let_go(index);
         }
     }
 
@@ -195,14 +195,17 @@ impl Core {
     pub(super) fn closed(&mut self, index: u32, time: RunNanos, reset: bool) {
         self.worked = true;
         let slot = &mut self.slots[index as usize];
+        let resend = slot
+            .exchange
+            .as_ref()
+            .is_some_and(|exchange| exchange.doomed.is_none() && slot.may_resend(exchange));
         let Some(exchange) = &mut slot.exchange else {
             if slot.state == State::Open {
                 self.drop_idle(index);
             }
             return;
         };
-        let untouched = slot.waited && !slot.reader.started();
-        if untouched && !exchange.resent && exchange.doomed.is_none() {
+        if resend {
             // The server closed an idle connection while our request was on its way to it. Nothing
             // of the request was answered, so it goes out once more, at once; its stamp stays. It
             // gets a connection of its own: what closed one idle connection may have closed all.
@@ -259,6 +262,9 @@ impl Core {
         if exchange.resent {
             flags = flags.with(DoneFlags::RESENT);
         }
+        if exchange.underrun {
+            flags = flags.with(DoneFlags::UNDERRUN);
+        }
         if exchange.sent.is_some() && !exchange.sent_whole && exchange.latest_read.is_some() {
             flags = flags.with(DoneFlags::EARLY_ANSWER);
         }
@@ -277,10 +283,10 @@ impl Core {
 }
 
 /// Moves the position of `exchange` forward by `taken` bytes.
-fn advance(exchange: &mut Exchange, bodies: &crate::render::Bodies, taken: usize) {
+fn advance(exchange: &mut Exchange, supply: &Supply, taken: usize) {
     exchange.accepted += taken as u64;
     let mut left = taken;
-    let mut parts = bodies.parts(exchange.request).skip(exchange.part);
+    let mut parts = supply.parts(exchange.request).skip(exchange.part);
     while left > 0 {
         let Some(part) = parts.next() else { break };
         let here = (part.len() - exchange.part_offset).min(left);
@@ -291,7 +297,7 @@ fn advance(exchange: &mut Exchange, bodies: &crate::render::Bodies, taken: usize
             exchange.part_offset = 0;
         }
     }
-    exchange.sent_whole = exchange.accepted == bodies.request_bytes(exchange.request);
+    exchange.sent_whole = exchange.accepted == supply.request_bytes(exchange.request);
 }
 
 /// Turns what the answer says into records.

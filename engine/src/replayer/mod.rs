@@ -19,6 +19,7 @@ mod exchange;
 mod idle;
 mod pace;
 mod slot;
+mod starved;
 #[cfg(test)]
 pub(crate) mod transitions;
 
@@ -36,12 +37,12 @@ use self::counters::Counters;
 use self::driver::DriverKind;
 use self::sink::{Exchange, Sink};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
-use crate::pacer::Alarm;
 use crate::net::way::Way;
+use crate::pacer::Alarm;
 use crate::plan::Plan;
 use crate::policy::deadline::Limits;
-use crate::render::Bodies;
 use crate::render::Secret;
+use crate::render::supply::{Source, Supply};
 
 /// How a core waits for the next due time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +91,7 @@ pub struct Shared {
     /// What to send and when.
     pub plan: Arc<Plan>,
     /// The bytes of it.
-    pub bodies: Arc<Bodies>,
+    pub source: Source,
     /// The schedule's zero on the monotonic clock; [`Shared::NO_ZERO`] until all are ready.
     pub zero_ns: AtomicI64,
     /// [`Stop`] as a number.
@@ -196,8 +197,8 @@ async fn life(
     }
     let warm = assignment.warm_connections;
     let core_index = assignment.core;
-    let (plan, bodies) = (Arc::clone(&shared.plan), Arc::clone(&shared.bodies));
-    let core = Core::new(assignment, plan, bodies, counters, sink, Rc::clone(&alarm));
+    let (plan, supply) = (Arc::clone(&shared.plan), Supply::of(&shared.source, core_index));
+    let core = Core::new(assignment, plan, supply, counters, sink, Rc::clone(&alarm));
     core.borrow_mut().zero_ns = monotonic_ns();
     core.borrow_mut().wake_margin_ns = margin_for(wake_error_ns);
     core.borrow_mut().warm_up(warm);
@@ -206,8 +207,8 @@ async fn life(
         let mut core = core.borrow_mut();
         let now = core.now();
         core.check_limits(now);
-    }
         core.look_again();
+    }
     let (connections, failures) = core.borrow_mut().warm_up_result();
     let report = CoreReady { core: core_index, wake_error_ns, connections, failures };
     // A conductor that has gone away has already failed the run.
@@ -264,8 +265,8 @@ async fn wind_down(core: &CoreHandle, alarm: &Alarm) -> io::Result<()> {
         alarm.until(monotonic_ns() + 200_000).await?;
         let mut core = core.borrow_mut();
         core.hang_up_all();
-        // The pacer has had its last turn; a reader may be waiting for another.
         core.look_again();
+        // The pacer has had its last turn; a reader may be waiting for another.
         core.take_turn();
     }
     Ok(())

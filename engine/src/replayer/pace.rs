@@ -95,6 +95,7 @@ impl Pacer {
         if until_ns <= now_ns {
             return Step::Turn;
         }
+        core.supply.stock();
         core.arm(until_ns);
         Step::Sleep { until_ns }
     }
@@ -110,9 +111,9 @@ impl Pacer {
         if !self.excused {
             core.check_limits(RunNanos(now_ns - core.zero_ns));
         }
-        core.report_next_due();
         core.look_again();
         core.supply.stock();
+        core.report_next_due();
         core.counters.set_lost(core.sink.lost_records());
         if now_ns >= self.next_flush_ns {
             self.next_flush_ns = now_ns + FLUSH_NS;

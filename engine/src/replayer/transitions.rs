@@ -21,6 +21,7 @@ use crate::net::way::{Peer, Way};
 use crate::pacer::Alarm;
 use crate::plan::{self, PlanOptions};
 use crate::policy::deadline::Limits;
+use crate::render::supply::{Source, Supply};
 use crate::render::{self, RenderOptions};
 use crate::trace::{self, TraceOptions};
 
@@ -52,7 +53,7 @@ pub(crate) fn job(listener: &TcpListener, trace: &str) -> (Assignment, Arc<Share
     };
     let shared = Shared {
         plan: Arc::new(plan),
-        bodies: Arc::new(bodies),
+        source: Source::Whole(Arc::new(bodies)),
         zero_ns: AtomicI64::new(Shared::NO_ZERO),
         stop: AtomicU8::new(Stop::No as u8),
     };
@@ -78,7 +79,7 @@ impl Bench {
         let core = Core::new(
             assignment,
             Arc::clone(&shared.plan),
-            Arc::clone(&shared.bodies),
+            Supply::of(&shared.source, CoreIndex(0)),
             Arc::new(Counters::new()),
             Sink::new(Arc::clone(&blocks)),
             Rc::clone(&alarm),
