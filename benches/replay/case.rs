@@ -1,11 +1,11 @@
-//! What the replay bench measures: the cases, their sizes, and the engine's options in each.
+//! What the replay bench compares: a case is a schedule and two parties that send it in turn.
 
 use super::schedule::Shape;
 
 /// What a case is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// How late requests arrive.
+    /// How late requests leave and arrive.
     Lateness,
     /// How long a burst takes to leave.
     Burst,
@@ -13,76 +13,166 @@ pub(crate) enum Kind {
     Streams,
     /// How many requests a second can be sent.
     Rate,
+    /// What the log says of a process that was stopped for a while.
+    Stall,
+    /// Whether requests are written in time while others are sent.
+    RenderAhead,
 }
 
 /// What is measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) kind: Kind,
+    pub(crate) name: String,
     pub(crate) shape: Shape,
     /// Requests a second; where rates are searched, the first.
     pub(crate) rate: f64,
     pub(crate) count: usize,
     /// How long one rate is tried.
     pub(crate) seconds: f64,
+    /// Most tries of a search for a rate.
+    pub(crate) tries: u32,
     /// Words of a prompt.
     pub(crate) input_tokens: usize,
+    /// Whether every prompt has text of its own.
+    pub(crate) own_prompts: bool,
     /// Content events of an answer.
     pub(crate) chunks: usize,
     pub(crate) connections: usize,
     pub(crate) pairs: usize,
-    pub(crate) engine_options: Vec<String>,
+    /// The one that is compared with, and the one that is compared.
+    pub(crate) parties: [Party; 2],
+}
+
+/// Who sends.
+#[derive(Clone, Debug)]
+pub(crate) struct Party {
+    /// What its numbers are called in a line of results.
+    pub(crate) label: &'static str,
+    pub(crate) program: Program,
+    /// Options of the engine.
+    pub(crate) options: Vec<String>,
+    /// Streams that are open meanwhile.
+    pub(crate) traffic: Option<Traffic>,
+    /// Its progress goes to a terminal.
+    pub(crate) on_terminal: bool,
+    /// The log's disk hangs for a while.
+    pub(crate) disk_hangs: bool,
+}
+
+/// Which program sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    Floor,
+    Engine,
+    /// The engine of the revision that is compared with.
+    Base,
+    /// Another load generator, by the name of its script.
+    Peer(String),
+}
+
+/// Streams that are opened before the schedule begins and stay open until it is over.
+#[derive(Clone, Debug)]
+pub(crate) struct Traffic {
+    pub(crate) streams: usize,
+    /// How many are opened a second.
+    pub(crate) openings_per_s: f64,
+    /// Events that the server sends together.
+    pub(crate) events: usize,
+    /// Whether they have text, and so give a record each.
+    pub(crate) text: bool,
+    /// How often a second it does so, over all streams.
+    pub(crate) pushes_per_s: f64,
+}
+
+/// From the last opening to the schedule's begin, in seconds.
+const SETTLE_S: f64 = 1.0;
+
+impl Traffic {
+    /// When the schedule begins, in nanoseconds from zero.
+    #[expect(clippy::cast_possible_truncation, reason = "seconds, in nanoseconds")]
+    pub(crate) fn lead_ns(&self) -> i64 {
+        ((self.streams as f64 / self.openings_per_s + SETTLE_S) * 1e9) as i64
+    }
+}
+
+impl Party {
+    pub(crate) fn floor() -> Self {
+        Self {
+            label: "floor",
+            program: Program::Floor,
+            options: Vec::new(),
+            traffic: None,
+            on_terminal: false,
+            disk_hangs: false,
+        }
+    }
+
+    pub(crate) fn engine(label: &'static str) -> Self {
+        let options = vec!["--pacing".to_owned(), "spin".to_owned()];
+        Self { label, program: Program::Engine, options, ..Self::floor() }
+    }
+
+    pub(crate) fn base() -> Self {
+        Self { label: "base", program: Program::Base, ..Self::engine("base") }
+    }
+
+    pub(crate) fn peer(name: &str) -> Self {
+        let program = Program::Peer(name.to_owned());
+        Self { label: "peer", program, options: Vec::new(), ..Self::floor() }
+    }
+
+    pub(crate) fn with(mut self, option: &str, value: &str) -> Self {
+        self.options.extend([option.to_owned(), value.to_owned()]);
+        self
+    }
+
+    pub(crate) fn amid(self, traffic: Traffic) -> Self {
+        Self { traffic: Some(traffic), ..self }
+    }
+
+    /// Streams of others in this party's schedule.
+    pub(crate) fn streams(&self) -> usize {
+        self.traffic.as_ref().map_or(0, |traffic| traffic.streams)
+    }
 }
 
 impl Case {
-    fn lateness(shape: Shape, rate: f64, count: usize) -> Self {
+    /// The floor against the engine; `count` requests at `rate` a second.
+    pub(crate) fn lateness(shape: Shape, rate: f64, count: usize) -> Self {
         Self {
             kind: Kind::Lateness,
+            name: format!("lateness-{}-{rate}", shape.name()),
             shape,
             rate,
             count,
             seconds: 0.0,
+            tries: 0,
             input_tokens: 20,
+            own_prompts: false,
             chunks: 1,
             connections: 256,
             pairs: 5,
-            engine_options: vec!["--pacing".to_owned(), "spin".to_owned()],
+            parties: [Party::floor(), Party::engine("onbeat")],
         }
     }
 
-    /// One pair that takes a second.
-    pub(crate) fn tiny() -> Vec<Self> {
-        vec![Self { pairs: 1, ..Self::lateness(Shape::Constant, 200.0, 100) }]
+    /// The same between two parties.
+    pub(crate) fn between(self, name: &str, parties: [Party; 2]) -> Self {
+        Self { name: name.to_owned(), parties, ..self }
     }
 
-    /// What `--bench` measures.
-    pub(crate) fn measured() -> Vec<Self> {
-        let mut cases = Vec::new();
-        for shape in [Shape::Constant, Shape::Poisson, Shape::Burst] {
-            for (rate, count) in [(1_000.0, 4_000), (10_000.0, 40_000), (50_000.0, 100_000)] {
-                cases.push(Self::lateness(shape, rate, count));
-            }
-        }
-        let whole = Self::lateness(Shape::Constant, 1e12, 1_000);
-        cases.push(Self { kind: Kind::Burst, connections: 1_000, ..whole.clone() });
-        let streams = Self { kind: Kind::Streams, count: 10_000, chunks: 128, ..whole };
-        cases.push(Self { connections: 64, ..streams });
-        for (input_tokens, rate, seconds) in
-            [(10, 20_000.0, 1.0), (6_500, 4_000.0, 1.0), (209_000, 100.0, 2.0)]
-        {
-            let base = Self::lateness(Shape::Constant, rate, 0);
-            cases.push(Self { kind: Kind::Rate, input_tokens, seconds, ..base });
-        }
-        cases
+    /// Due at one instant, answered with `chunks` events each.
+    pub(crate) fn at_once(kind: Kind, name: String, count: usize, chunks: usize) -> Self {
+        Self { kind, name, chunks, ..Self::lateness(Shape::Constant, 1e12, count) }
     }
 
-    pub(crate) fn name(&self) -> String {
-        match self.kind {
-            Kind::Lateness => format!("lateness-{}-{}", self.shape.name(), self.rate),
-            Kind::Burst => format!("burst-{}", self.count),
-            Kind::Streams => format!("streams-{}", self.chunks),
-            Kind::Rate => format!("rate-{}", self.body_bytes()),
-        }
+    /// A search for the highest rate with prompts of so many words.
+    pub(crate) fn highest(input_tokens: usize, start: f64, seconds: f64, tries: u32) -> Self {
+        let base = Self::lateness(Shape::Constant, start, 0);
+        let mut case = Self { kind: Kind::Rate, input_tokens, seconds, tries, ..base };
+        case.name = format!("rate-{}", case.body_bytes());
+        case
     }
 
     /// Bytes of the body Onbeat sends for this case: five a word and the JSON around them.

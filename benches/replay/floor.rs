@@ -2,12 +2,15 @@
 //!
 //! No runtime, no parser, no log: one pinned thread spins on the clock, sends with one non-blocking
 //! system call, and between deadlines polls epoll to see which connections have had their (known)
-//! number of answer bytes. This is what the host allows; Onbeat is measured against it.
+//! number of answer bytes. This is what the host allows; Onbeat is measured against it. It watches
+//! its own clock by the same rule as a pacing core, so that host stalls are told apart on both sides.
 
 use std::io::{IoSlice, Read};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 
-use onbeat::clock::monotonic_ns;
+use onbeat::clock::{monotonic_ns, thread_cpu_ns};
+use onbeat::replayer::stall::{Span, StallWatch};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
@@ -34,6 +37,8 @@ pub(crate) struct Floor {
     pub(crate) end_ns: i64,
     /// When the kernel had taken the last byte of the last request, from zero.
     pub(crate) sent_end_ns: i64,
+    /// When the host took the core away; on the monotonic clock.
+    pub(crate) stalls: Vec<Span>,
 }
 
 struct Connection {
@@ -50,23 +55,21 @@ pub(crate) fn run(task: &Task, due: &[i64]) -> std::io::Result<Floor> {
         body: vec![b'x'; task.body_bytes],
     };
     let poll = epoll::create(CreateFlags::CLOEXEC)?;
-    let mut connections = Vec::with_capacity(task.connections);
-    for index in 0..task.connections {
-        let stream = TcpStream::connect(task.address)?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
-        epoll::add(&poll, &stream, EventData::new_u64(index as u64), flags)?;
-        connections.push(Connection { stream, left: 0, request: usize::MAX, offset: 0 });
-    }
+    let mut connections = connect(task, &poll)?;
     let mut idle: Vec<usize> = (0..connections.len()).rev().collect();
     let mut events = Vec::with_capacity(1_024);
     let mut input = vec![0; 64 * 1024];
+    let mut stalls = Vec::with_capacity(1_024);
     let mut sent_ns = vec![0; due.len()];
     let (mut next, mut ended, mut sent_end_ns) = (0, 0, 0);
+    let mut worked = false;
+    let mut watch = StallWatch::new(monotonic_ns(), thread_cpu_ns());
     let zero_ns = monotonic_ns() + 100_000_000;
     while ended < due.len() {
-        let now = monotonic_ns() - zero_ns;
+        let now_ns = monotonic_ns();
+        stalls.extend(watch.look(now_ns, worked, thread_cpu_ns));
+        worked = true;
+        let now = now_ns - zero_ns;
         if next < due.len()
             && now >= due[next]
             && let Some(index) = idle.pop()
@@ -83,6 +86,7 @@ pub(crate) fn run(task: &Task, due: &[i64]) -> std::io::Result<Floor> {
         events.clear();
         let no_wait = Timespec { tv_sec: 0, tv_nsec: 0 };
         epoll::wait(&poll, spare_capacity(&mut events), Some(&no_wait))?;
+        worked = !events.is_empty();
         for event in &events {
             let index = usize::try_from(event.data.u64()).expect("an index");
             let connection = &mut connections[index];
@@ -95,7 +99,21 @@ pub(crate) fn run(task: &Task, due: &[i64]) -> std::io::Result<Floor> {
             }
         }
     }
-    Ok(Floor { zero_ns, sent_ns, end_ns: monotonic_ns() - zero_ns, sent_end_ns })
+    Ok(Floor { zero_ns, sent_ns, end_ns: monotonic_ns() - zero_ns, sent_end_ns, stalls })
+}
+
+/// Opens every connection, watched by `poll` under its index.
+fn connect(task: &Task, poll: &OwnedFd) -> std::io::Result<Vec<Connection>> {
+    let mut connections = Vec::with_capacity(task.connections);
+    for index in 0..task.connections {
+        let stream = TcpStream::connect(task.address)?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
+        epoll::add(poll, &stream, EventData::new_u64(index as u64), flags)?;
+        connections.push(Connection { stream, left: 0, request: usize::MAX, offset: 0 });
+    }
+    Ok(connections)
 }
 
 /// Every request: a head of its own, and one body for all.

@@ -1,31 +1,53 @@
 //! The whole process against the floor: how late requests arrive, and how many a core can send.
 //!
 //! Three programs, each a process of its own: the server (pinned to one CPU) stamps the first byte
-//! of each request; the floor and Onbeat (pinned to another) send the same schedule in turn, floor,
-//! Onbeat, floor, Onbeat, …, so that the machine's moods hit both. Printed are ratios of pairs and
-//! their medians, one JSON line a case. There are no thresholds: judging is the reader's.
+//! of each request; two parties (pinned to another) send the same schedule in turn, so that the
+//! machine's moods hit both. The parties are the floor and Onbeat, or Onbeat in two ways, or Onbeat
+//! and a base revision, or Onbeat and another load generator. Printed are medians and ratios, one
+//! JSON line a case.
 //!
-//! `cargo bench -p benches --bench replay` measures; anything else runs one tiny pair, to show that
-//! it still works. `ONBEAT` names the engine's binary (default: beside this program's folder).
+//! ```text
+//! cargo bench -p benches --bench replay -- [WORD…] [--pairs N] [--json FILE]
+//! cargo bench -p benches --bench replay -- --base ENGINE [WORD…]
+//! cargo bench -p benches --bench replay -- --peer NAME [--rate R] [--count N]
+//! ```
+//!
+//! measures the cases whose name contains one of the words; without `--bench`, which `cargo bench`
+//! adds, one tiny pair of each kind runs, to show that it still works. `--json` appends the lines
+//! to a file, the machine's description first. `ONBEAT` names the engine's binary (default: beside
+//! this program's folder). The server can be had alone, for clients of one's own:
+//!
+//! ```text
+//! REPLAY server --cpu 0 --expect 1000 [--port 8000] [--chunks 1] > stamps
+//! ```
+//!
+//! It prints its address, answers 1,000 requests, and writes what [`server::write_seen`] says.
 
 mod case;
+mod catalogue;
 mod floor;
-mod pair;
+mod measure;
+mod options;
+mod processes;
+mod runner;
 mod schedule;
 mod server;
+mod side;
 
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::{Result, Write};
 use std::process::ExitCode;
 
-use case::Case;
-use pair::Runner;
+use options::Options;
+use runner::Runner;
+use serde_json::Value;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.first().map(String::as_str) {
-        Some("server") => pair::server_process(&arguments[1..]),
-        Some("floor") => pair::floor_process(&arguments[1..]),
-        _ => bench(&arguments),
+        Some("server") => processes::server(&arguments[1..]),
+        Some("floor") => processes::floor(&arguments[1..]),
+        _ => bench(arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -36,36 +58,31 @@ fn main() -> ExitCode {
     }
 }
 
-fn bench(arguments: &[String]) -> std::io::Result<()> {
-    let real = arguments.iter().any(|argument| argument == "--bench")
-        && !arguments.iter().any(|argument| argument == "--test");
-    let filter = arguments.iter().find(|argument| !argument.starts_with('-')).cloned();
-    let Some(engine) = engine_binary() else {
+fn bench(arguments: Vec<String>) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    let Some(engine) = benches::engine_binary() else {
         println!("replay bench: skipped, no engine binary (build it: cargo build --release)");
         return Ok(());
     };
-    let Some(runner) = Runner::new(engine)? else {
+    let Some(runner) = Runner::new(engine, options.base.clone())? else {
         println!("replay bench: skipped, two CPUs are needed");
         return Ok(());
     };
-    let cases = if real { Case::measured() } else { Case::tiny() };
-    for case in cases {
-        if filter.as_deref().is_none_or(|word| case.name().contains(word)) {
-            println!("{}", runner.run(&case)?);
-        }
+    measure::raise_file_limit()?;
+    let mut file = match &options.json {
+        Some(path) => Some(OpenOptions::new().create(true).append(true).open(path)?),
+        None => None,
+    };
+    let mut say = |line: &Value| -> Result<()> {
+        println!("{line}");
+        file.as_mut().map_or(Ok(()), |file| writeln!(file, "{line}"))
+    };
+    if options.is_real {
+        say(&benches::machine::describe(Some(&runner.engine)))?;
+    }
+    for mut case in options.cases() {
+        case.pairs = options.pairs.unwrap_or(case.pairs);
+        say(&measure::run(&runner, &case)?)?;
     }
     Ok(())
-}
-
-fn engine_binary() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("ONBEAT") {
-        return Some(PathBuf::from(named));
-    }
-    // target/PROFILE/deps/replay-HASH → target/release/onbeat or target/debug/onbeat.
-    let own = std::env::current_exe().ok()?;
-    let target = own.parent()?.parent()?.parent()?;
-    ["release", "debug"]
-        .iter()
-        .map(|profile| target.join(profile).join("onbeat"))
-        .find(|path| path.is_file())
 }

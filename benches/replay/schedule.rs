@@ -58,12 +58,22 @@ pub(crate) fn due_times(shape: Shape, rate: f64, count: usize, seed: u64) -> Vec
 }
 
 /// The schedule as a Mooncake trace: decimal milliseconds, `input_tokens` words a prompt. All
-/// prompts are the same blocks, so that large ones take memory once.
-pub(crate) fn mooncake(due: &[i64], input_tokens: usize, output_tokens: usize) -> String {
-    let ids: Vec<String> = (0..input_tokens.div_ceil(512)).map(|id| id.to_string()).collect();
-    let ids = ids.join(",");
-    let mut text = String::with_capacity(due.len() * (80 + ids.len()));
-    for due_ns in due {
+/// prompts are the same blocks, so that large ones take memory once, unless each is its `own`.
+pub(crate) fn mooncake(
+    due: &[i64],
+    input_tokens: usize,
+    output_tokens: usize,
+    own: bool,
+) -> String {
+    let blocks = input_tokens.div_ceil(512);
+    let ids = |first: usize| {
+        let ids: Vec<String> = (first..first + blocks).map(|id| id.to_string()).collect();
+        ids.join(",")
+    };
+    let same = ids(0);
+    let mut text = String::with_capacity(due.len() * (80 + same.len()));
+    for (row, due_ns) in due.iter().enumerate() {
+        let ids = if own { ids(row * blocks) } else { same.clone() };
         let _ = writeln!(
             text,
             "{{\"timestamp\":{}.{:06},\"input_length\":{input_tokens},\"output_length\":{output_tokens},\

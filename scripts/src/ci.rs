@@ -117,7 +117,7 @@ fn doc(root: &Path) -> Result<Passed, String> {
 /// `cargo bench` would compile every dependency again, optimised, to show only that they still run.
 fn bench(root: &Path) -> Result<Passed, String> {
     let arguments = ["test", "--workspace", "--locked", "--quiet"];
-    let benches = ["--bench", "micro", "--bench", "replay"];
+    let benches = ["--bench", "micro", "--bench", "replay", "--bench", "startup"];
     process::run(process::cargo(root).args(arguments).args(benches))?;
     Ok(Passed::Plain)
 }

@@ -3,6 +3,7 @@
 //! Each verb is one file beside this one and says there what it promises. This file only picks the
 //! verb and turns its answer into an exit code: 0 done, 1 a check failed, 2 not a verb we know.
 
+mod bench;
 mod ci;
 mod demo_trace;
 mod deps;
@@ -26,6 +27,11 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ("setup", "install the Debian packages that are missing [--check: only list them]", setup::run),
     ("tidy", "house style that rustfmt and clippy cannot see", tidy::run),
     ("deps", "dependency edges, licences, duplicate and unpinned versions", deps::run),
+    (
+        "bench",
+        "every promised figure, measured [--base REV] [--peer NAME] [--table FILE]",
+        bench::run,
+    ),
     ("words", "the word list against tokenizers: --check FILE… | --derive FILE…", words::run),
     ("demo-trace", "write the demo's trace [--check: only compare it]", demo_trace::run),
     ("docs", "write the generated references [--check: fail when one is stale]", docs::run),

@@ -1,0 +1,282 @@
+//! Runs a case pair by pair and says what came out, as one line of results.
+//!
+//! Parties send in turn, so that the machine's moods hit both. Every number is the median over the
+//! pairs, and every ratio the median of the pairs' ratios, the second party's over the first's. A
+//! case that cannot run here says why instead. There are no thresholds: judging is the reader's.
+
+use std::io::{Error, Result};
+use std::process::{Command, Stdio};
+
+use benches::search::Search;
+use onbeat_shared::metrics::quantile::percentile;
+use serde_json::{Value, json};
+
+use super::case::{Case, Kind, Party, Program};
+use super::runner::{Runner, Turn};
+use super::side::Side;
+
+/// Lateness below which a rate holds.
+const HELD_NS: f64 = 1e6;
+/// Descriptors of a process beyond its connections.
+const OTHER_DESCRIPTORS: u64 = 200;
+
+/// Both parties' turns.
+type Pairs = [Vec<Side>; 2];
+
+/// Runs a case and returns its line.
+pub(crate) fn run(runner: &Runner, case: &Case) -> Result<Value> {
+    let mut line = json!({
+        "bench": "replay",
+        "case": case.name,
+        "command": command(case),
+        "requests": case.count,
+        "body_bytes": case.body_bytes(),
+        "pairs": case.pairs,
+    });
+    for party in &case.parties {
+        if !party.options.is_empty() {
+            line[format!("{}_options", party.label)] = json!(party.options.join(" "));
+        }
+    }
+    let skipped = match cannot_run(runner, case)? {
+        Some(why) => Some(why),
+        None => match case.kind {
+            Kind::Lateness => lateness(runner, case, &mut line)?,
+            Kind::Burst | Kind::Streams => spans(runner, case, &mut line)?,
+            Kind::Rate => rate(runner, case, &mut line)?,
+            Kind::Stall => stall(runner, case, &mut line)?,
+            Kind::RenderAhead => render_ahead(runner, case, &mut line)?,
+        },
+    };
+    if let Some(why) = skipped {
+        line["skipped"] = json!(why);
+    }
+    Ok(line)
+}
+
+/// What makes this line.
+fn command(case: &Case) -> String {
+    let words = match (&case.parties[0].program, case.name.as_str()) {
+        (Program::Base, name) => format!("--base ENGINE {name}"),
+        (Program::Peer(peer), _) => format!("--peer {peer} --rate {}", case.rate),
+        (_, name) => name.to_owned(),
+    };
+    format!("cargo bench -p benches --bench replay -- {words}")
+}
+
+/// Why a case cannot run on this machine.
+fn cannot_run(runner: &Runner, case: &Case) -> Result<Option<String>> {
+    let parties = &case.parties;
+    let most = parties.iter().map(Party::streams).max().unwrap_or(0) + case.connections;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    if limit.current.is_some_and(|limit| limit < most as u64 + OTHER_DESCRIPTORS) {
+        return Ok(Some(format!("{most} connections need a higher limit of open files")));
+    }
+    let ahead = ["--render".to_owned(), "ahead".to_owned()];
+    if parties.iter().any(|party| party.options.ends_with(&ahead)) && !knows(runner, "--render ")? {
+        return Ok(Some("this engine cannot render ahead".to_owned()));
+    }
+    if parties.iter().any(|party| party.disk_hangs) && !exists("strace") {
+        return Ok(Some("strace is not installed (apt install strace)".to_owned()));
+    }
+    if parties.iter().any(|party| party.on_terminal) && !exists("script") {
+        return Ok(Some("script is not installed (apt install bsdutils)".to_owned()));
+    }
+    Ok(None)
+}
+
+/// Whether the engine has an option.
+fn knows(runner: &Runner, option: &str) -> Result<bool> {
+    let help = Command::new(&runner.engine).args(["replay", "--help"]).output()?;
+    Ok(String::from_utf8_lossy(&help.stdout).contains(option))
+}
+
+fn exists(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Both parties in turn; `Err` of the inner result says why one could not run.
+fn pairs(runner: &Runner, case: &Case) -> Result<std::result::Result<Pairs, String>> {
+    let mut sides: Pairs = [Vec::new(), Vec::new()];
+    for _ in 0..case.pairs {
+        for (party, sides) in case.parties.iter().zip(&mut sides) {
+            match runner.turn(case, party)? {
+                Turn::Ran(side) => sides.push(*side),
+                Turn::Skipped(why) => return Ok(Err(why)),
+            }
+        }
+    }
+    Ok(Ok(sides))
+}
+
+fn lateness(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<String>> {
+    let sides = match pairs(runner, case)? {
+        Ok(sides) => sides,
+        Err(why) => return Ok(Some(why)),
+    };
+    let labels = case.parties.each_ref().map(|party| party.label);
+    let mut say = |name: &str, unit: f64, of: &dyn Fn(&Side) -> Option<f64>| {
+        compare(line, labels, name, unit, &sides, of);
+    };
+    for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
+        say(&format!("arrival_{name}_us"), 1e3, &|side| side.arrival(share));
+    }
+    // A peer's own lateness is not known.
+    if sides[0].iter().all(|side| !side.own.is_empty()) {
+        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            let own = |side: &Side| percentile(&side.own, share);
+            say(&format!("own_{name}_us"), 1e3, &own);
+            let outside = |side: &Side| percentile(&side.outside, share);
+            say(&format!("outside_stalls_{name}_us"), 1e3, &outside);
+        }
+        let stalled = |side: &Side| 1.0 - side.outside.len() as f64 / side.own.len() as f64;
+        say("share_in_stalls", 0.01, &|side| Some(stalled(side)));
+    }
+    if case.parties.iter().any(|party| party.traffic.is_some()) {
+        say("records_per_s", 1.0, &|side| Some(side.records_per_s));
+        say("lost_records", 1.0, &|side| Some(side.lost_records as f64));
+        say("skipped_pushes", 1.0, &|side| Some(side.server.skipped_pushes as f64));
+    }
+    let failed: usize = sides.iter().flatten().map(|side| side.failed).sum();
+    line["failed_requests"] = json!(failed);
+    Ok(None)
+}
+
+/// How long the whole thing took: until the last byte had left, or until the last had come.
+fn spans(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<String>> {
+    let sides = match pairs(runner, case)? {
+        Ok(sides) => sides,
+        Err(why) => return Ok(Some(why)),
+    };
+    let labels = case.parties.each_ref().map(|party| party.label);
+    if case.kind == Kind::Burst {
+        let left = |side: &Side| Some(side.sent_end_ns);
+        compare(line, labels, "last_byte_left_us", 1e3, &sides, &left);
+        return Ok(None);
+    }
+    let chunks = (case.count * case.chunks) as f64;
+    let rate = |side: &Side| (side.end_ns > 0.0).then(|| chunks / side.end_ns * 1e9);
+    compare(line, labels, "chunks_per_s", 1.0, &sides, &rate);
+    compare(line, labels, "server_busy_share", 0.01, &sides, &|side| Some(side.server.busy_share));
+    Ok(None)
+}
+
+/// The highest rate that each side holds: every request sent, and the p99 of lateness that no host
+/// stall explains under a millisecond. Both search at once, try by try in turn.
+fn rate(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<String>> {
+    let mut searches = [0, 1].map(|_| Search::bounded(case.rate, case.tries));
+    let mut busy_shares = [None, None];
+    while searches.iter().any(|search| search.next().is_some()) {
+        for (side, party) in case.parties.iter().enumerate() {
+            let Some(rate) = searches[side].next() else { continue };
+            #[expect(clippy::cast_possible_truncation, reason = "a few hundred thousand at most")]
+            #[expect(clippy::cast_sign_loss, reason = "a rate is positive")]
+            let count = ((rate * case.seconds) as usize).max(50);
+            match runner.turn(&Case { rate, count, ..case.clone() }, party)? {
+                Turn::Ran(found) => {
+                    let held = holds(&found);
+                    if held {
+                        busy_shares[side] = Some((found.server.busy_share * 100.0).round() / 100.0);
+                    }
+                    searches[side].tell(held);
+                }
+                Turn::Skipped(why) => return Ok(Some(why)),
+            }
+        }
+    }
+    for ((search, party), busy) in searches.iter().zip(&case.parties).zip(busy_shares) {
+        let label = party.label;
+        line[format!("{label}_highest_per_s")] = json!(search.highest().map(f64::round));
+        line[format!("{label}_tries")] = json!(search.tries());
+        line[format!("{label}_converged")] = json!(search.converged());
+        // Near one: what was measured is the server.
+        line[format!("{label}_server_busy_share")] = json!(busy);
+    }
+    let [first, second] = searches.each_ref().map(Search::highest);
+    line["ratio_highest"] = json!(first.zip(second).map(|(a, b)| thousandths(b / a)));
+    Ok(None)
+}
+
+fn holds(side: &Side) -> bool {
+    let p99 = percentile(&side.outside, 0.99);
+    // When the host explains most of it, nothing was seen.
+    let seen = side.outside.len() * 2 > side.own.len();
+    seen && side.failed == 0 && p99.is_some_and(|p99| p99 < HELD_NS)
+}
+
+/// What the log says of the 20 ms in which its process was stopped.
+fn stall(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<String>> {
+    let side = match runner.turn(case, &case.parties[1])? {
+        Turn::Ran(side) => side,
+        Turn::Skipped(why) => return Ok(Some(why)),
+    };
+    let longest = side.stalls.iter().max_by_key(|stall| stall.1);
+    let millis = |ns: f64| (ns / 1e6 * 100.0).round() / 100.0;
+    line["asked_ms"] = json!(20);
+    line["onbeat_longest_stall_ms"] = json!(longest.map(|stall| millis(stall.1 as f64)));
+    let worst = |late: &[f64]| late.last().map(|&ns| millis(ns));
+    line["onbeat_max_lateness_ms"] = json!(worst(&side.own));
+    line["onbeat_max_lateness_outside_stalls_ms"] = json!(worst(&side.outside));
+    line["onbeat_requests_in_stalls"] = json!(side.own.len() - side.outside.len());
+    Ok(None)
+}
+
+/// Whether requests written while others are sent are there in time.
+fn render_ahead(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<String>> {
+    let side = match runner.turn(case, &case.parties[1])? {
+        Turn::Ran(side) => side,
+        Turn::Skipped(why) => return Ok(Some(why)),
+    };
+    let span_s = side.sent_end_ns / 1e9;
+    let bytes = (case.count * case.body_bytes()) as f64;
+    line["onbeat_megabytes_per_s"] = json!((bytes / 1e6 / span_s).round());
+    line["onbeat_underruns"] = json!(side.underruns);
+    for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+        let late = percentile(&side.outside, share).map(|ns| (ns / 1e3 * 100.0).round() / 100.0);
+        line[format!("onbeat_outside_stalls_{name}_us")] = json!(late);
+    }
+    line["failed_requests"] = json!(side.failed);
+    Ok(None)
+}
+
+/// Writes both medians and the median of the pairs' ratios.
+fn compare(
+    line: &mut Value,
+    labels: [&str; 2],
+    name: &str,
+    unit: f64,
+    sides: &Pairs,
+    of: &dyn Fn(&Side) -> Option<f64>,
+) {
+    let values = sides.each_ref().map(|sides| sides.iter().map(of).collect::<Vec<_>>());
+    for (label, values) in labels.iter().zip(&values) {
+        let known: Vec<f64> = values.iter().copied().flatten().collect();
+        let shown = median(&known).map(|value| (value / unit * 100.0).round() / 100.0);
+        line[format!("{label}_{name}")] = json!(shown);
+    }
+    let ratio = |(first, second): (&Option<f64>, &Option<f64>)| {
+        let (first, second) = ((*first)?, (*second)?);
+        (first > 0.0).then_some(second / first)
+    };
+    let ratios: Vec<f64> = values[0].iter().zip(&values[1]).filter_map(ratio).collect();
+    line[format!("ratio_{name}")] = json!(median(&ratios).map(thousandths));
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    percentile(&sorted, 0.5)
+}
+
+fn thousandths(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+/// Raises the soft limit of open files to the hard one, for this process and its children.
+pub(crate) fn raise_file_limit() -> Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).map_err(Error::from)
+}

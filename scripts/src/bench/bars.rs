@@ -1,0 +1,202 @@
+//! The bars: every figure the project promises of itself, and where its measurement is found.
+//!
+//! A row is one promise; it has one or more checks, each a key of a line of results and a bound. A
+//! row without bounds is a figure that is only stated. Nothing is measured here.
+
+/// What a measured value must be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Bound {
+    /// No more than this.
+    Most(f64),
+    /// No less than this.
+    Least(f64),
+    /// From, to.
+    Within(f64, f64),
+    /// It is only told.
+    Told,
+}
+
+/// How a stored number is shown and compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scale {
+    Plain,
+    /// Nanoseconds a byte are stored, gigabytes a second are meant.
+    Inverse,
+}
+
+/// One number of a line of results.
+#[derive(Clone, Debug)]
+pub(super) struct Check {
+    pub(super) key: String,
+    pub(super) bound: Bound,
+    pub(super) scale: Scale,
+}
+
+/// One promise.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) what: String,
+    /// The line of results: its `case`, or its `bench` where it has none.
+    pub(super) case: String,
+    pub(super) unit: &'static str,
+    pub(super) checks: Vec<Check>,
+    /// Numbers of the same line that are told behind the checked ones: key and words around it.
+    pub(super) beside: Vec<(String, &'static str)>,
+}
+
+impl Row {
+    fn new(what: &str, case: &str, unit: &'static str) -> Self {
+        let (what, case) = (what.to_owned(), case.to_owned());
+        Self { what, case, unit, checks: Vec::new(), beside: Vec::new() }
+    }
+
+    fn check(mut self, key: &str, bound: Bound) -> Self {
+        self.checks.push(Check { key: key.to_owned(), bound, scale: Scale::Plain });
+        self
+    }
+
+    fn beside(mut self, key: &str, words: &'static str) -> Self {
+        self.beside.push((key.to_owned(), words));
+        self
+    }
+}
+
+/// Every row of the table, in order.
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = pacing();
+    rows.extend(rate());
+    rows.extend(streams());
+    rows.extend(interference());
+    rows.extend(before_zero());
+    rows.extend(drivers());
+    rows
+}
+
+fn pacing() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for shape in ["constant", "poisson", "burst"] {
+        for rate in ["1000", "10000", "50000"] {
+            let what = format!("arrivals, {shape}, {rate}/s: p50, p90, p99 over the floor's");
+            let row = Row::new(&what, &format!("lateness-{shape}-{rate}"), "x")
+                .check("ratio_arrival_p50_us", Bound::Most(1.5))
+                .check("ratio_arrival_p90_us", Bound::Most(1.5))
+                .check("ratio_arrival_p99_us", Bound::Most(1.25))
+                .beside("onbeat_arrival_p50_us", " us at p50")
+                .beside("onbeat_arrival_p99_us", " us at p99");
+            rows.push(row);
+        }
+    }
+    let row = Row::new("a process stopped for 20 ms: the stall in the log", "stall-20ms", " ms")
+        .check("onbeat_longest_stall_ms", Bound::Within(19.9, 25.0))
+        .beside("onbeat_max_lateness_outside_stalls_ms", " ms at most outside");
+    rows.push(row);
+    rows
+}
+
+fn rate() -> Vec<Row> {
+    let highest = |what: &str, case: &str, least: f64| {
+        Row::new(&format!("highest rate, {what}, over the floor's"), case, "x")
+            .check("ratio_highest", Bound::Least(least))
+            .beside("onbeat_highest_per_s", "/s")
+            .beside("floor_highest_per_s", "/s for the floor")
+            .beside("onbeat_server_busy_share", " of the server's core")
+    };
+    vec![
+        highest("bodies of 100 bytes", "rate-139", 0.8),
+        highest("bodies of 32 KiB", "rate-32629", 0.9),
+        highest("bodies of 1 MiB", "rate-1045129", 0.9),
+        Row::new("1,000 due at once: the last byte over the floor's", "burst-1000", "x")
+            .check("ratio_last_byte_left_us", Bound::Most(1.25))
+            .beside("onbeat_last_byte_left_us", " us"),
+    ]
+}
+
+fn streams() -> Vec<Row> {
+    vec![
+        Row::new("128-chunk answers: chunks a second over the floor's", "streams-128", "x")
+            .check("ratio_chunks_per_s", Bound::Least(0.8))
+            .beside("onbeat_chunks_per_s", " chunks/s"),
+        Row::new(
+            "10,000 streams open: p50, p90, p99 of lateness over those without",
+            "open-streams-10000",
+            "x",
+        )
+        .check("ratio_own_p50_us", Bound::Most(1.25))
+        .check("ratio_own_p90_us", Bound::Most(1.25))
+        .check("ratio_own_p99_us", Bound::Most(1.25))
+        .beside("with_own_p99_us", " us at p99"),
+        Row::new("one chunk of an answer", "chunk_vllm_chat/instructions", " instructions")
+            .check("instructions_per_event", Bound::Told),
+    ]
+}
+
+fn interference() -> Vec<Row> {
+    let row = |what: &str, case: &str, key: &str| {
+        Row::new(&format!("{what}: p99 of lateness over that without"), case, "x")
+            .check(key, Bound::Most(1.1))
+    };
+    vec![
+        row("logging a million chunks a second", "interference-log", "ratio_own_p99_us")
+            .beside("with_records_per_s", " records/s"),
+        Row::new(
+            "the streams that give them, read and logged: p99 over none",
+            "interference-streams",
+            "x",
+        )
+        .check("ratio_own_p99_us", Bound::Told)
+        .beside("with_own_p99_us", " us"),
+        row("progress on a terminal", "interference-progress", "ratio_own_p99_us"),
+        row("rendering ahead, 60 MB/s", "interference-ahead", "ratio_own_p99_us"),
+        row("a disk that hangs for 2.5 s", "interference-disk", "ratio_arrival_p99_us")
+            .beside("with_lost_records", " records lost"),
+    ]
+}
+
+fn before_zero() -> Vec<Row> {
+    let ahead = |what: &str, case: &str| {
+        Row::new(&format!("rendering ahead, {what}: underruns"), case, "")
+            .check("onbeat_underruns", Bound::Most(0.0))
+            .beside("onbeat_megabytes_per_s", " MB/s")
+    };
+    let speed = Check {
+        key: "ns_per_item_median".to_owned(),
+        bound: Bound::Least(2.0),
+        scale: Scale::Inverse,
+    };
+    let mut text = Row::new("prompt text, one core", "text", " GB/s");
+    text.checks.push(speed);
+    vec![
+        ahead("Mooncake's prompts at 1,000/s", "render-ahead-mooncake"),
+        ahead("bodies of 3.6 MB at 20/s", "render-ahead-agentic"),
+        text,
+        Row::new("loading JSON Lines over simd-json's parser alone", "load_conversation", "x")
+            .check("ratio_speed", Bound::Least(0.7)),
+        Row::new("12,031 rows, from start to a printed plan", "plan_conversation", " ms")
+            .check("wall_ms_median", Bound::Most(100.0)),
+        Row::new("2,000,000 rows, the same", "plan_large", " ms")
+            .check("wall_ms_median", Bound::Most(10_000.0)),
+        Row::new("2,000,000 rows, peak memory", "plan_large", " MiB")
+            .check("peak_memory_mib", Bound::Most(1_024.0)),
+    ]
+}
+
+fn drivers() -> Vec<Row> {
+    let lateness = |rate: &str| {
+        Row::new(
+            &format!("io_uring over epoll, {rate}/s: p50, p99 of arrivals"),
+            &format!("driver-lateness-{rate}"),
+            "x",
+        )
+        .check("ratio_arrival_p50_us", Bound::Told)
+        .check("ratio_arrival_p99_us", Bound::Told)
+    };
+    vec![
+        lateness("1000"),
+        lateness("10000"),
+        Row::new("io_uring over epoll, chunks a second", "driver-streams-128", "x")
+            .check("ratio_chunks_per_s", Bound::Told),
+        Row::new("io_uring over epoll, highest rate", "driver-rate", "x")
+            .check("ratio_highest", Bound::Told)
+            .beside("epoll_highest_per_s", "/s with epoll"),
+    ]
+}
