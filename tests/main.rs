@@ -1,8 +1,10 @@
 //! The one integration binary: linked once, run once.
 
+mod ahead;
 mod closing;
 mod connecting;
 mod determinism;
+mod encrypted;
 mod faults;
 mod open_loop;
 mod sim;

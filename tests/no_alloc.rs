@@ -3,6 +3,7 @@
 //! A binary of its own, because an allocator belongs to a whole process: the cores of other tests
 //! that run beside it would be counted as well.
 
+use onbeat::render::When;
 use onbeat::replayer::driver::DriverKind;
 use tests::{Scenario, drivers, mooncake};
 
@@ -10,12 +11,17 @@ use tests::{Scenario, drivers, mooncake};
 #[global_allocator]
 static ALLOCATOR: tests::alloc::Watching = tests::alloc::Watching;
 
+/// Bytes that hold a tenth of the run's requests.
+const WINDOW: u64 = 500_000;
+
 /// The cores' calls to the allocator between zero and the last end of a run.
-fn calls_of_a_run(driver: DriverKind) -> usize {
+fn calls_of_a_run(driver: DriverKind, when: When) -> usize {
     // A connection for every request, so that none is opened during the run, however slow the
     // machine is.
     let mut scenario = Scenario::new(&mooncake(300, 2, 900, 20));
     scenario.config.driver = Some(driver);
+    scenario.config.render.when = when;
+    scenario.config.render.budget_bytes = Some(WINDOW).filter(|_| when == When::Ahead);
     scenario.config.warm_connections = Some(300);
     let outcome = scenario.run();
     let run = &outcome.run;
@@ -30,8 +36,13 @@ fn calls_of_a_run(driver: DriverKind) -> usize {
 #[test]
 fn the_hot_loop_does_not_allocate() {
     for driver in drivers() {
-        let calls = calls_of_a_run(driver);
-        assert!(tests::alloc::calls() > 0, "the cores do allocate before zero, and it was seen");
-        assert_eq!(calls, 0, "allocations on a pacing core during the run ({})", driver.name());
+        for when in [When::All, When::Ahead] {
+            let calls = calls_of_a_run(driver, when);
+            assert!(
+                tests::alloc::calls() > 0,
+                "the cores do allocate before zero, and it was seen"
+            );
+            assert_eq!(calls, 0, "calls on a pacing core in the run ({}, {when:?})", driver.name());
+        }
     }
 }

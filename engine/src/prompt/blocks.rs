@@ -10,6 +10,7 @@
 //! key:     m(m(m(m(seed) + kind) + scope) + id)
 //!          kind 1: a block; scope 0 where ids are global to the file; id the block id
 //!          kind 2: the tail of one request; scope its file's number; id its physical line
+//!          copy c of a trace laid over itself: c·2^32 is added to the scope
 //! draws:   x(k) = m(key + k·G) for k = 0, 1, …; each gives five words: bits 0–11 choose the first,
 //!          bits 12–23 the second, … bits 48–59 the fifth
 //! text:    for each word a space and the word
@@ -33,16 +34,17 @@ pub const WORDS_PER_DRAW: usize = (u64::BITS / WORD_BITS) as usize;
 const SLACK: usize = 8;
 
 impl TextKey {
-    /// The text of a block.
+    /// The text of a block; `scope` keeps equal ids apart, see [`scope`].
     #[must_use]
     pub const fn block(seed: u64, scope: u64, id: u64) -> Self {
         Self::of(seed, 1, scope, id)
     }
 
-    /// The text that only one request has: of the row `row` of the file number `source`.
+    /// The text that only one request has: the one of row `row`; `scope` is its file, see
+    /// [`scope`].
     #[must_use]
-    pub const fn tail(seed: u64, source: u32, row: u64) -> Self {
-        Self::of(seed, 2, source as u64, row)
+    pub const fn tail(seed: u64, scope: u64, row: u64) -> Self {
+        Self::of(seed, 2, scope, row)
     }
 
     const fn of(seed: u64, kind: u64, scope: u64, id: u64) -> Self {
@@ -101,6 +103,12 @@ impl TextKey {
         let bytes = self.write(words, &mut out[start..]);
         out.truncate(start + bytes);
     }
+}
+
+/// What keeps the texts of one copy of a trace apart from another's, and those of one file.
+#[must_use]
+pub const fn scope(copy: u32, file: u32) -> u64 {
+    (copy as u64) << 32 | file as u64
 }
 
 /// One step of SplitMix64.
@@ -175,6 +183,7 @@ mod tests {
             let block = |id| text(TextKey::block(seed, 0, id), 16);
             prop_assert_ne!(block(a), block(b));
             prop_assert_ne!(block(a), text(TextKey::tail(seed, 0, a), 16));
+            prop_assert_ne!(block(a), text(TextKey::block(seed, scope(1, 0), a), 16));
         }
     }
 }

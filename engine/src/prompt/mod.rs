@@ -9,5 +9,5 @@
 pub mod blocks;
 pub mod vocabulary;
 
-pub use crate::prompt::blocks::{TextKey, WORDS_PER_DRAW};
+pub use crate::prompt::blocks::{TextKey, WORDS_PER_DRAW, scope};
 pub use crate::prompt::vocabulary::WORDS;

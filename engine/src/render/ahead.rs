@@ -355,9 +355,11 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_are_those_of_rendering_at_once(
-            trace in traces(), seed in any::<u64>(), cores in 1_u16..4, spare in 0_u64..100_000,
+            trace in traces(), seed in any::<u64>(), cores in 1_u16..4, copies in 1_u32..3,
+            spare in 0_u64..100_000,
         ) {
-            let plan = on_cores(&trace, cores);
+            let options = PlanOptions { cores, copies, ..PlanOptions::default() };
+            let plan = Arc::new(build(&trace, &options).expect("a plan"));
             let budget = least(&plan, &trace, cores) + spare;
             let mut ahead = renderer(&plan, &trace, cores, budget);
             ahead.options.seed = seed;

@@ -50,7 +50,8 @@ pub(crate) fn assemble(
     let mut assembler = Assembler::new(plan, options, layout, texts)?;
     for (row, record) in requests(plan, trace) {
         let session = &plan.sessions[row.session.as_usize()];
-        assembler.request(trace, row, record, session);
+        assembler.gather_text(trace, plan.copy(row.request), row, record);
+        assembler.request(row, session);
     }
     assembler.seal_heads();
     assembler.first_part.push(assembler.parts.len() as u64);
@@ -106,8 +107,8 @@ impl<'a> Assembler<'a> {
         })
     }
 
-    fn request(&mut self, trace: &Trace, row: &PlanRow, record: &Record, session: &str) {
-        self.gather_text(trace, row, record);
+    /// Puts a request around the text that was gathered.
+    fn request(&mut self, row: &PlanRow, session: &str) {
         let opening = opening(self.options.endpoint);
         let closing = self.closings[&row.max_tokens];
         let text_bytes: u64 = self.text.iter().map(|part| u64::from(part.len)).sum();
@@ -139,10 +140,10 @@ impl<'a> Assembler<'a> {
     }
 
     /// The slices of a request's text, neighbours joined, into `self.text`.
-    fn gather_text(&mut self, trace: &Trace, row: &PlanRow, record: &Record) {
+    fn gather_text(&mut self, trace: &Trace, copy: u32, row: &PlanRow, record: &Record) {
         self.text.clear();
         for span in spans(trace, record) {
-            let item = self.layout.item(row, span);
+            let item = self.layout.item(copy, row, span);
             let mut part = self.places[item];
             if span.words() < self.layout.items[item].words {
                 let start = part.start as usize;

@@ -5,16 +5,14 @@
 
 use std::io::Write;
 
+use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::record::Record;
 use onbeat_shared::units::RequestIndex;
 
 use crate::plan::Plan;
-use crate::prompt::TextKey;
+use crate::prompt::{TextKey, scope};
 use crate::render::{Endpoint, RenderOptions};
-
-/// Block ids of Bailian and Mooncake are global to the file: one scope for all.
-const GLOBAL_SCOPE: u64 = 0;
 
 /// A run of words of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,17 +78,17 @@ pub(crate) fn texts<'a>(
 ) -> impl Iterator<Item = (TextKey, usize)> + use<'a> {
     let row = &plan.rows[request.as_usize()];
     let record = &trace.records[plan.record_of[request.as_usize()] as usize];
-    let seed = options.seed;
-    spans(trace, record)
-        .map(move |span| (span.key(seed, row.source, row.row), span.words() as usize))
+    let (seed, copy) = (options.seed, plan.copy(request));
+    spans(trace, record).map(move |span| (span.key(seed, copy, row), span.words() as usize))
 }
 
 impl Span {
-    /// What decides the span's words.
-    pub(crate) const fn key(self, seed: u64, source: u32, row: u64) -> TextKey {
+    /// What decides the span's words: block ids of Bailian and Mooncake are global to the file, and
+    /// every copy of the trace has its own text.
+    pub(crate) const fn key(self, seed: u64, copy: u32, row: &PlanRow) -> TextKey {
         match self {
-            Self::Block { id, .. } => TextKey::block(seed, GLOBAL_SCOPE, id),
-            Self::Tail { .. } => TextKey::tail(seed, source, row),
+            Self::Block { id, .. } => TextKey::block(seed, scope(copy, 0), id),
+            Self::Tail { .. } => TextKey::tail(seed, scope(copy, row.source), row.row),
         }
     }
 

@@ -9,6 +9,7 @@ use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::blocks::Numbering;
 use onbeat_shared::trace::record::Record;
+use onbeat_shared::units::RequestIndex;
 
 use crate::limits::PROMPT_TOKENS_MAX;
 use crate::plan::Plan;
@@ -26,9 +27,7 @@ pub(crate) struct Item {
 #[derive(Debug)]
 pub(crate) struct Layout {
     numbering: Numbering,
-    /// For each block's number, the most words any request has of it.
-    needed: Vec<u32>,
-    /// For each block's number, its item.
+    /// For each copy of the trace, for each block's number, its item.
     item_of_block: Vec<u32>,
     /// For each request, the item of its tail.
     item_of_tail: Vec<u32>,
@@ -53,24 +52,30 @@ impl Layout {
     pub(crate) fn measure(plan: &Plan, trace: &Trace) -> Self {
         let mut layout = Self {
             numbering: Numbering::of(&trace.blocks),
-            needed: Vec::new(),
             item_of_block: Vec::new(),
             item_of_tail: Vec::new(),
             items: Vec::new(),
             chunk_ends: Vec::new(),
             words: 0,
         };
-        layout.needed.resize(layout.numbering.len(), 0);
-        for (_, record) in requests(plan, trace) {
-            for span in spans(trace, record) {
+        // One copy after the other, so that what one copy's blocks need is all that is in memory.
+        let mut needed = vec![0; layout.numbering.len()];
+        let mut copy = 0;
+        for request in by_copy(plan) {
+            if plan.copy(request) != copy {
+                copy = plan.copy(request);
+                needed.fill(0);
+            }
+            let place = plan.record_of[request.as_usize()] as usize;
+            for span in spans(trace, &trace.records[place]) {
                 match span {
                     Span::Tail { words } => layout.words += u64::from(words),
                     Span::Block { id, words } => {
                         let block = layout.numbering.number_or_new(id) as usize;
-                        if block == layout.needed.len() {
-                            layout.needed.push(0);
+                        if block == needed.len() {
+                            needed.push(0);
                         }
-                        let needed = &mut layout.needed[block];
+                        let needed = &mut needed[block];
                         layout.words += u64::from(words.saturating_sub(*needed));
                         *needed = words.max(*needed);
                     }
@@ -87,24 +92,26 @@ impl Layout {
 
     /// Puts the texts in order and cuts them into chunks.
     pub(crate) fn place(&mut self, plan: &Plan, trace: &Trace, seed: u64) {
-        self.item_of_block = vec![NONE; self.needed.len()];
+        let needed = self.needed(plan, trace);
+        self.item_of_block = vec![NONE; needed.len()];
         self.item_of_tail = vec![NONE; plan.rows.len()];
         let mut chunk_words = 0;
         for (row, record) in requests(plan, trace) {
+            let copy = plan.copy(row.request);
             for span in spans(trace, record) {
                 let next = u32::try_from(self.items.len()).expect("fewer than ids and requests");
                 let (slot, words) = match span {
                     Span::Tail { words } => (&mut self.item_of_tail[row.request.as_usize()], words),
                     Span::Block { id, .. } => {
-                        let block = self.numbering.number_or_new(id) as usize;
-                        (&mut self.item_of_block[block], self.needed[block])
+                        let block = self.block(copy, id);
+                        (&mut self.item_of_block[block], needed[block])
                     }
                 };
                 if *slot != NONE {
                     continue;
                 }
                 *slot = next;
-                self.items.push(Item { key: span.key(seed, row.source, row.row), words });
+                self.items.push(Item { key: span.key(seed, copy, row), words });
                 chunk_words += u64::from(words);
                 if chunk_words >= CHUNK_WORDS_MAX {
                     self.chunk_ends.push(self.items.len());
@@ -121,17 +128,44 @@ impl Layout {
         }
     }
 
-    /// The item that holds a span of a request.
-    pub(crate) fn item(&self, row: &PlanRow, span: Span) -> usize {
+    /// For each copy, for each block's number, the most words any request has of it.
+    fn needed(&self, plan: &Plan, trace: &Trace) -> Vec<u32> {
+        let mut needed = vec![0; self.numbering.len() * plan.copies as usize];
+        for (row, record) in requests(plan, trace) {
+            let copy = plan.copy(row.request);
+            for span in spans(trace, record) {
+                if let Span::Block { id, words } = span {
+                    let needed = &mut needed[self.block(copy, id)];
+                    *needed = words.max(*needed);
+                }
+            }
+        }
+        needed
+    }
+
+    /// The place of a block's number among those of all copies.
+    fn block(&self, copy: u32, id: u64) -> usize {
+        let number = self.numbering.number(id).expect("every planned block was measured");
+        copy as usize * self.numbering.len() + number as usize
+    }
+
+    /// The item that holds a span of a request of a copy.
+    pub(crate) fn item(&self, copy: u32, row: &PlanRow, span: Span) -> usize {
         let item = match span {
             Span::Tail { .. } => self.item_of_tail[row.request.as_usize()],
-            Span::Block { id, .. } => {
-                let block = self.numbering.number(id).expect("every planned block was measured");
-                self.item_of_block[block as usize]
-            }
+            Span::Block { id, .. } => self.item_of_block[self.block(copy, id)],
         };
         item as usize
     }
+}
+
+/// The planned requests, one copy of the trace after the other.
+fn by_copy(plan: &Plan) -> Vec<RequestIndex> {
+    let mut requests: Vec<_> = plan.rows.iter().map(|row| row.request).collect();
+    if plan.copies > 1 {
+        requests.sort_by_key(|&request| plan.copy(request));
+    }
+    requests
 }
 
 /// The planned requests with their records, in send order.

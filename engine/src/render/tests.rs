@@ -4,6 +4,7 @@ use std::num::NonZero;
 
 use onbeat_shared::trace::blocks::BlockIds;
 use onbeat_shared::trace::record::Record;
+use onbeat_shared::trace::recorded::Recorded;
 use onbeat_shared::trace::session::SessionNames;
 use onbeat_shared::trace::{Format, Source, Trace};
 use onbeat_shared::units::{RequestIndex, SessionIndex, TraceNanos};
@@ -44,6 +45,7 @@ pub(super) fn trace(rows: &[(u32, Vec<u64>)], block_tokens: u32) -> Trace {
         records,
         blocks,
         block_tokens,
+        recorded: Recorded::default(),
         warnings: Vec::new(),
     }
 }
@@ -203,6 +205,36 @@ pub(super) fn traces() -> impl Strategy<Value = Trace> {
             .collect();
         trace(&rows, block_tokens)
     })
+}
+
+#[test]
+fn copies_share_text_inside_themselves_and_none_with_each_other() {
+    let trace = trace(&[(1_024, vec![7, 8]), (1_024, vec![7, 9]), (20, vec![])], 512);
+    let options = PlanOptions { copies: 3, ..PlanOptions::default() };
+    let plan = build(&trace, &options).expect("a plan");
+    let bodies = render(&plan, &trace, &RenderOptions::default()).expect("rendered");
+    let whole = render(&planned(&trace), &trace, &RenderOptions::default()).expect("rendered");
+    let mut starts = Vec::new();
+    for copy in 0..3 {
+        let own: Vec<u32> = (0..9).filter(|&r| plan.copy(RequestIndex(r)) == copy).collect();
+        let prompts: Vec<String> = own.iter().map(|&r| prompt(&bodies, r)).collect();
+        let long: Vec<&String> = prompts.iter().filter(|prompt| prompt.len() > 1_000).collect();
+        assert!(long.len() == 2 && long[0] != long[1] && long[0][..2_000] == long[1][..2_000]);
+        starts.extend(prompts.iter().map(|prompt| prompt[..50].to_owned()));
+        for (&request, prompt) in own.iter().zip(&prompts) {
+            assert_eq!(prompt.matches(' ').count(), if prompt.len() > 1_000 { 1_024 } else { 20 });
+            let mut direct = Vec::new();
+            let request = RequestIndex(request);
+            append_body(&plan, &trace, &RenderOptions::default(), request, &mut direct);
+            assert!(self::request(&bodies, request.0).ends_with(&direct));
+        }
+        if copy == 0 {
+            assert_eq!(prompts, [0, 1, 2].map(|r| self::prompt(&whole, r)), "the trace itself");
+        }
+    }
+    starts.sort_unstable();
+    starts.dedup();
+    assert_eq!(starts.len(), 6, "two texts a copy begin differently, and no other copy's alike");
 }
 
 proptest! {

@@ -64,7 +64,8 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     }
     if sending.underruns > 0 {
         reasons.push(format!(
-            "{} request bodies were not rendered when they were due; raise --render-budget",
+            "{} request bodies were not rendered when they were due; raise --render-budget, or leave \
+             a CPU to rendering (fewer --cores)",
             sending.underruns
         ));
     }
