@@ -67,7 +67,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     for warning in &trace.warnings {
         tell(&warning.to_string());
     }
-    for warning in plan.warnings.iter().chain(&args.body.warnings()).chain(&args.unused.told()) {
+    let typed = [args.timing.warnings(), args.body.warnings()].concat();
+    for warning in plan.warnings.iter().chain(&typed).chain(&args.unused.told()) {
         tell(warning);
     }
     if let Some(words) = left_out(&plan.left_out) {
@@ -139,7 +140,11 @@ fn line_of<'a>(plan: &'a Plan, trace: &'a Trace, row: &PlanRow, hash_ids: &'a [u
     Line {
         request: row.request.0,
         row: row.row,
-        source: &trace.source.name,
+        source: trace
+            .recorded
+            .files
+            .get(row.source as usize)
+            .map_or(&trace.source.name, |f| &f.name),
         session: &plan.sessions[row.session.as_usize()],
         turn: row.turn,
         due_ns: row.due.map(|due| due.0),
@@ -156,8 +161,10 @@ fn line_of<'a>(plan: &'a Plan, trace: &'a Trace, row: &PlanRow, hash_ids: &'a [u
 /// What the options leave out, in words; `None` when it is nothing.
 fn left_out(left_out: &LeftOut) -> Option<String> {
     let parts: Vec<String> = [
+        (left_out.not_sampled, "are of sessions that are not sampled"),
         (left_out.before_start, "lie before the window"),
         (left_out.after_end, "lie after the window"),
+        (left_out.too_long, "have more input tokens than --max-isl"),
         (left_out.beyond_duration, "are due after --benchmark-duration"),
         (left_out.beyond_count, "are beyond --request-count"),
     ]

@@ -1,13 +1,15 @@
 //! Sessions as the plan numbers them, and which request waits for which.
 //!
 //! In the open loop a turn waits for the end of the previous planned turn of its session; in the
-//! strict one nothing waits. An edge always points to a smaller request index.
+//! closed one it then thinks as long as the record says: from the end of that turn's recorded answer
+//! to its own start. In the strict one nothing waits. An edge always points to a smaller request
+//! index.
 
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::{RequestIndex, SessionIndex};
 
-use crate::plan::PlanMode;
 use crate::plan::schedule::Send;
+use crate::plan::{PlanMode, PlanOptions};
 
 /// A request's session, its place in it, and what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub(crate) struct Link {
     pub(crate) session: SessionIndex,
     pub(crate) turn: u32,
     pub(crate) after: Option<RequestIndex>,
+    /// What it waits after that, where its own time does not count.
+    pub(crate) think_ns: Option<i64>,
 }
 
 /// The links of all requests and the names of their sessions.
@@ -33,7 +37,7 @@ struct Met {
 }
 
 /// Numbers the sessions in order of their first request, and links their turns.
-pub(crate) fn chains(trace: &Trace, sends: &[Send], mode: PlanMode) -> Chains {
+pub(crate) fn chains(trace: &Trace, sends: &[Send], options: &PlanOptions) -> Chains {
     // In the strict order a later turn may leave first: places in the session are by turn even so.
     let turns = turns(trace, sends);
     let copies = sends.iter().map(|send| send.copy as usize + 1).max().unwrap_or(0);
@@ -44,10 +48,13 @@ pub(crate) fn chains(trace: &Trace, sends: &[Send], mode: PlanMode) -> Chains {
         let request = RequestIndex(request);
         let known = trace.records[send.record as usize].session;
         let slot = &mut met[send.copy as usize * trace.sessions.len() + known.as_usize()];
-        let after = match (mode, &*slot) {
-            (PlanMode::OpenLoop, Some(met)) => Some(met.last),
+        let after = match (options.mode, &*slot) {
+            (PlanMode::OpenLoop | PlanMode::ClosedLoop, Some(met)) => Some(met.last),
             _ => None,
         };
+        let closed = options.mode == PlanMode::ClosedLoop;
+        let think = |after: RequestIndex| think_ns(trace, &sends[after.as_usize()], send, options);
+        let think_ns = after.filter(|_| closed).map(think);
         let number = || {
             names.push(name(trace, known, send.copy));
             let session = u32::try_from(names.len() - 1).expect("no more sessions than requests");
@@ -57,9 +64,19 @@ pub(crate) fn chains(trace: &Trace, sends: &[Send], mode: PlanMode) -> Chains {
         let turn = turns.as_ref().map_or(met.turns, |turns| turns[request.as_usize()]);
         met.turns += 1;
         met.last = request;
-        links.push(Link { session: met.session, turn, after });
+        links.push(Link { session: met.session, turn, after, think_ns });
     }
     Chains { links, names }
+}
+
+/// The time from the recorded end of a turn to the start of the next one, 0 when they overlap. The
+/// end of a turn that was recorded without a duration is its start.
+fn think_ns(trace: &Trace, before: &Send, send: &Send, options: &PlanOptions) -> i64 {
+    let gap_ns = send.due_ns.saturating_sub(before.due_ns).max(0);
+    let recorded = trace.recorded.duration_ns.get(before.record as usize).copied().flatten();
+    let service_ns = options.speedup.divide(i128::from(recorded.unwrap_or(0))).unwrap_or(i64::MAX);
+    let think_ns = gap_ns.saturating_sub(service_ns).max(0);
+    options.think_cap_ns.map_or(think_ns, |cap_ns| think_ns.min(cap_ns))
 }
 
 /// What a copy's session is called: as recorded in the first copy, with the copy's number in others.

@@ -9,6 +9,7 @@ mod depend;
 pub mod error;
 mod ideal;
 pub mod options;
+mod sample;
 mod schedule;
 mod shard;
 mod tile;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::plan::error::PlanError;
 pub use crate::plan::options::PlanOptions;
+pub use crate::plan::sample::Share;
 
 /// Which rule decides when a request may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +33,9 @@ pub enum PlanMode {
     OpenLoop,
     /// Every request leaves when it is due.
     OpenLoopStrict,
+    /// A session's first request leaves when it is due, each other one a think time after the end
+    /// of the one before it.
+    ClosedLoop,
 }
 
 /// The schedule of a run.
@@ -57,10 +62,14 @@ pub struct Plan {
 /// Rows of the trace that the options leave out, each counted once for every copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
+    /// Of sessions that `--trace-session-sample-ratio` does not keep.
+    pub not_sampled: u64,
     /// Before `--fixed-schedule-start-offset`.
     pub before_start: u64,
     /// After `--fixed-schedule-end-offset`.
     pub after_end: u64,
+    /// With more input tokens than `--max-isl`.
+    pub too_long: u64,
     /// Due at or after `--benchmark-duration`.
     pub beyond_duration: u64,
     /// Beyond the first `--request-count`.
@@ -69,10 +78,11 @@ pub struct LeftOut {
 
 /// Makes a trace into a schedule.
 ///
-/// The order of operations is part of what the options mean: window → zero → speed-up → copies →
-/// idle-gap cap → order of sending → duration → request count → sessions, edges and cores. The zero
-/// is the start offset when there is one, else the first row that is kept; a due time is the exact
-/// quotient of its distance from zero and the speed-up, rounded half to even to a nanosecond.
+/// The order of operations is part of what the options mean: sampling → window and input lengths →
+/// zero → speed-up → copies → idle-gap cap → order of sending → duration → request count →
+/// sessions, edges and cores → output lengths. The zero is the start offset when there is one, else
+/// the first row that is kept; a due time is the exact quotient of its distance from zero and the
+/// speed-up, rounded half to even to a nanosecond.
 ///
 /// A row's `body_bytes` is not known before it is rendered; `render` fills it in.
 ///
@@ -81,13 +91,16 @@ pub struct LeftOut {
 pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
     let schedule = schedule::of(trace, options)?;
     let hits = ideal::hits(trace, &schedule.sends);
-    let chains = depend::chains(trace, &schedule.sends, options.mode);
+    let chains = depend::chains(trace, &schedule.sends, options);
     let cores = shard::cores(trace, &schedule.sends, &chains, options.cores);
     let mut rows = Vec::with_capacity(schedule.sends.len());
     for (request, send) in (0_u32..).zip(&schedule.sends) {
         let record = &trace.records[send.record as usize];
         let link = chains.links[request as usize];
         let hits = hits.as_ref().map(|hits| hits[request as usize]);
+        let limit = options.max_output_tokens.unwrap_or(u32::MAX);
+        let max_tokens = record.output_tokens.map(|tokens| tokens.min(limit));
+        let forced = options.force_min_tokens && trace.recorded.prompts;
         rows.push(PlanRow {
             request: RequestIndex(request),
             session: link.session,
@@ -95,13 +108,13 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
             core: cores[link.session.as_usize()],
             target: target(link.session.0, options.targets),
             row: record.row,
-            due: Some(RunNanos(send.due_ns)),
+            due: link.think_ns.is_none().then_some(RunNanos(send.due_ns)),
             after: link.after,
-            source: 0,
-            think_ns: None,
+            source: trace.recorded.file_of(send.record),
+            think_ns: link.think_ns,
             input_tokens: Some(record.input_tokens),
-            max_tokens: record.output_tokens,
-            min_tokens: None,
+            max_tokens,
+            min_tokens: max_tokens.filter(|_| forced),
             ideal_cached_tokens: hits.map(|hits| hits.prefix),
             ideal_set_tokens: hits.map(|hits| hits.set),
             blocks: record.block_count,
@@ -137,8 +150,11 @@ impl Plan {
 impl LeftOut {
     /// Counts every row once for each copy.
     fn multiply(&mut self, copies: u32) {
-        self.before_start *= u64::from(copies);
-        self.after_end *= u64::from(copies);
+        for rows in
+            [&mut self.not_sampled, &mut self.before_start, &mut self.after_end, &mut self.too_long]
+        {
+            *rows *= u64::from(copies);
+        }
     }
 }
 
@@ -152,6 +168,7 @@ impl fmt::Display for PlanMode {
         out.write_str(match self {
             Self::OpenLoop => "open-loop",
             Self::OpenLoopStrict => "open-loop-strict",
+            Self::ClosedLoop => "closed-loop",
         })
     }
 }

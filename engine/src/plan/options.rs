@@ -5,6 +5,7 @@
 use onbeat_shared::trace::decimal::Ratio;
 
 use crate::plan::PlanMode;
+use crate::plan::sample::Share;
 
 /// How a trace becomes a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,16 @@ pub struct PlanOptions {
     pub end_offset_ns: Option<i64>,
     /// No two neighbouring requests are further apart than this (ns, after the speed-up).
     pub idle_gap_cap_ns: Option<i64>,
+    /// Only this share of the sessions.
+    pub sample: Option<Share>,
+    /// Rows with more input tokens are left out.
+    pub max_input_tokens: Option<u32>,
+    /// No request asks for more output tokens.
+    pub max_output_tokens: Option<u32>,
+    /// Whether requests with recorded prompts ask for no fewer output tokens than recorded.
+    pub force_min_tokens: bool,
+    /// In the closed loop, no turn waits longer than this (ns) after the one before it.
+    pub think_cap_ns: Option<i64>,
     /// Only requests due before this instant of the schedule (ns) are planned.
     pub duration_ns: Option<i64>,
     /// Only so many requests, in send order.
@@ -40,6 +51,11 @@ impl Default for PlanOptions {
             start_offset_ns: None,
             end_offset_ns: None,
             idle_gap_cap_ns: None,
+            sample: None,
+            max_input_tokens: None,
+            max_output_tokens: None,
+            force_min_tokens: true,
+            think_cap_ns: None,
             duration_ns: None,
             request_count: None,
             copies: 1,

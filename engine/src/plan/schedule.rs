@@ -1,16 +1,19 @@
 //! Which rows are sent, when each is due, and in which order they leave.
 //!
-//! Pure arithmetic on whole nanoseconds. Two requests due at one instant leave in file order. In
-//! the open loop a turn never stands before the previous turn of its session, even when its
-//! timestamp is smaller: its place in the order is then right behind, and its due time stays its
-//! own.
+//! Pure arithmetic on whole nanoseconds. Two requests due at one instant leave in file order. Unless
+//! every row is on its own, a turn never stands before the previous turn of its session, even when
+//! its timestamp is smaller: its place in the order is then right behind, and its due time stays its
+//! own. In the closed loop only a session's first turn is due at a time; where the later ones stand
+//! is where the record has them.
 
-use onbeat_shared::trace::Trace;
+use std::collections::{HashMap, HashSet};
+
 use onbeat_shared::trace::record::Record;
+use onbeat_shared::trace::{Format, Trace};
 use onbeat_shared::units::NANOS_PER_SECOND;
 
 use crate::limits::REQUESTS_MAX;
-use crate::plan::{LeftOut, PlanError, PlanMode, PlanOptions, tile};
+use crate::plan::{LeftOut, PlanError, PlanMode, PlanOptions, sample, tile};
 
 /// One request in send order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +44,7 @@ pub(crate) fn of(trace: &Trace, options: &PlanOptions) -> Result<Schedule, PlanE
         left_out.multiply(options.copies);
         sends.sort_unstable_by_key(|send| (send.due_ns, send.copy, send.record));
     }
-    if let Some(cap_ns) = options.idle_gap_cap_ns {
-        cap_gaps(&mut sends, cap_ns);
-    }
-    if options.mode == PlanMode::OpenLoop {
-        turns_in_order(trace, &mut sends);
-    }
+    capped_and_in_order(trace, options, &mut sends);
     if let Some(duration_ns) = options.duration_ns {
         let before = sends.len();
         sends.retain(|send| send.due_ns < duration_ns);
@@ -75,31 +73,64 @@ pub(crate) fn of(trace: &Trace, options: &PlanOptions) -> Result<Schedule, PlanE
     Ok(Schedule { sends, left_out, warnings })
 }
 
-/// The rows inside the window with their due times, in file order.
+/// The rows that are sampled and inside the window, with their due times, in file order.
 fn timed(
     trace: &Trace,
     options: &PlanOptions,
     left_out: &mut LeftOut,
 ) -> Result<Vec<Send>, PlanError> {
-    let start_ns = options.start_offset_ns.unwrap_or(i64::MIN);
-    let end_ns = options.end_offset_ns.unwrap_or(i64::MAX);
-    let inside = |record: &Record| record.at.0 >= start_ns && record.at.0 <= end_ns;
-    let first = trace.records.iter().filter(|record| inside(record)).map(|record| record.at).min();
-    let zero_ns = options.start_offset_ns.or(first.map(|at| at.0)).unwrap_or(0);
-    let mut sends = Vec::with_capacity(trace.records.len());
+    // Offsets are on the trace's own clock, or from its first row where that clock began in 1970.
+    let origin_ns = match trace.source.format {
+        Format::Baseten => trace.origin().map_or(0, |at| at.0),
+        Format::Bailian | Format::Mooncake => 0,
+    };
+    let on_clock = |offset_ns: i64| origin_ns.saturating_add(offset_ns);
+    let start_ns = options.start_offset_ns.map(on_clock);
+    let end_ns = options.end_offset_ns.map_or(i64::MAX, on_clock);
+    let kept = options.sample.map(|share| sample::kept(trace, share, options.seed));
+    let is_kept =
+        |record: &Record| kept.as_ref().is_none_or(|kept| kept[record.session.as_usize()]);
+    let max_input = options.max_input_tokens.unwrap_or(u32::MAX);
+    let mut inside: Vec<u32> = Vec::with_capacity(trace.records.len());
     for (record, place) in trace.records.iter().zip(0_u32..) {
-        if record.at.0 < start_ns {
+        if !is_kept(record) {
+            left_out.not_sampled += 1;
+        } else if start_ns.is_some_and(|start_ns| record.at.0 < start_ns) {
             left_out.before_start += 1;
         } else if record.at.0 > end_ns {
             left_out.after_end += 1;
+        } else if record.input_tokens > max_input {
+            left_out.too_long += 1;
         } else {
-            let offset_ns = i128::from(record.at.0) - i128::from(zero_ns);
-            let due_ns = options.speedup.divide(offset_ns);
-            let due_ns = due_ns.ok_or(PlanError::DueOutOfRange(record.row))?;
-            sends.push(Send { record: place, copy: 0, due_ns });
+            inside.push(place);
         }
     }
-    Ok(sends)
+    let first = inside.iter().map(|&place| trace.records[place as usize].at.0).min();
+    let zero_ns = start_ns.or(first).unwrap_or(0);
+    let send = |record: u32| {
+        let row = &trace.records[record as usize];
+        let offset_ns = i128::from(row.at.0) - i128::from(zero_ns);
+        let due_ns = options.speedup.divide(offset_ns).ok_or(PlanError::DueOutOfRange(row.row))?;
+        Ok(Send { record, copy: 0, due_ns })
+    };
+    inside.into_iter().map(send).collect()
+}
+
+/// Shortens the idle gaps, and puts the requests in the order they leave in.
+fn capped_and_in_order(trace: &Trace, options: &PlanOptions, sends: &mut Vec<Send>) {
+    match (options.mode, options.idle_gap_cap_ns) {
+        (PlanMode::ClosedLoop, Some(cap_ns)) => {
+            // Which turn is a session's first is known once they are in order.
+            turns_in_order(trace, sends);
+            cap_gaps_of_starts(trace, sends, cap_ns);
+            sends.sort_by_key(|send| (send.due_ns, send.copy, send.record));
+        }
+        (_, Some(cap_ns)) => cap_gaps(sends, cap_ns),
+        (_, None) => {}
+    }
+    if options.mode != PlanMode::OpenLoopStrict {
+        turns_in_order(trace, sends);
+    }
 }
 
 /// Shortens the gaps between neighbours; the first keeps its time.
@@ -111,6 +142,24 @@ fn cap_gaps(sends: &mut [Send], cap_ns: i64) {
         let gap_ns = sends[place].due_ns - removed_ns - before_ns;
         removed_ns += (gap_ns - cap_ns).max(0);
         sends[place].due_ns -= removed_ns;
+    }
+}
+
+/// Shortens the gaps between neighbouring sessions' starts; a session moves as a whole.
+fn cap_gaps_of_starts(trace: &Trace, sends: &mut [Send], cap_ns: i64) {
+    let session = |send: &Send| (send.copy, trace.records[send.record as usize].session);
+    let mut met = HashSet::new();
+    let starts: Vec<Send> =
+        sends.iter().filter(|send| met.insert(session(send))).copied().collect();
+    let mut capped = starts.clone();
+    capped.sort_by_key(|send| (send.due_ns, send.copy, send.record));
+    let recorded = capped.clone();
+    cap_gaps(&mut capped, cap_ns);
+    let moved =
+        recorded.iter().zip(&capped).map(|(old, new)| (session(old), old.due_ns - new.due_ns));
+    let moved: HashMap<_, i64> = moved.collect();
+    for send in sends {
+        send.due_ns -= moved[&session(send)];
     }
 }
 
@@ -148,8 +197,10 @@ fn turns_in_order(trace: &Trace, sends: &mut Vec<Send>) {
 /// Why nothing is left.
 fn nothing(trace: &Trace, left_out: &LeftOut) -> String {
     let parts: Vec<String> = [
+        (left_out.not_sampled, "are of sessions that are not sampled"),
         (left_out.before_start, "lie before --fixed-schedule-start-offset"),
         (left_out.after_end, "lie after --fixed-schedule-end-offset"),
+        (left_out.too_long, "have more input tokens than --max-isl"),
         (left_out.beyond_duration, "are due after --benchmark-duration"),
         (left_out.beyond_count, "are beyond --request-count"),
     ]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use onbeat_shared::trace::blocks::BlockIds;
 use onbeat_shared::trace::decimal::{Decimal, Ratio};
 use onbeat_shared::trace::record::Record;
+use onbeat_shared::trace::recorded::Recorded;
 use onbeat_shared::trace::session::SessionNames;
 use onbeat_shared::trace::{Format, Source, Trace};
 use onbeat_shared::units::{NANOS_PER_MILLI, SessionIndex, TraceNanos};
@@ -37,6 +38,7 @@ fn trace(rows: &[(i64, u32, u32)]) -> Trace {
         blocks: BlockIds::default(),
         block_tokens: 16,
         sessions: SessionNames::Fresh(sessions),
+        recorded: Recorded::default(),
         warnings: Vec::new(),
     }
 }
@@ -149,6 +151,75 @@ fn turns_wait_for_the_previous_one_unless_strict() {
     assert_eq!(lines(&plan), [3, 2, 4, 1, 5]);
     assert!(plan.rows.iter().all(|row| row.after.is_none()));
     assert_eq!(plan.rows.iter().map(|row| row.turn).collect::<Vec<_>>(), [0, 1, 1, 0, 0]);
+}
+
+#[test]
+fn in_the_closed_loop_turns_wait_for_the_end_and_the_recorded_think_time() {
+    let mut trace = trace(&[(0, 0, 0), (5_000, 0, 1), (6_000, 0, 2), (100_000, 1, 0)]);
+    let ms = |ms: i64| Some(ms * NANOS_PER_MILLI);
+    trace.recorded.duration_ns = vec![ms(3_000), ms(2_000), None, None];
+    let thinks = |options: &PlanOptions| {
+        let plan = built(&trace, options);
+        let due = |row: &onbeat_shared::log::plan_row::PlanRow| row.due.map(|due| due.0);
+        let row = |row: &onbeat_shared::log::plan_row::PlanRow| (due(row), row.think_ns);
+        plan.rows.iter().map(row).collect::<Vec<_>>()
+    };
+    let closed = PlanOptions { mode: PlanMode::ClosedLoop, ..PlanOptions::default() };
+    let expected = [(Some(0), None), (None, ms(2_000)), (None, Some(0)), (ms(100_000), None)];
+    assert_eq!(thinks(&closed), expected);
+    let fast = PlanOptions {
+        speedup: speedup("4"),
+        think_cap_ns: ms(300),
+        idle_gap_cap_ns: ms(2_500),
+        ..closed
+    };
+    // Only the starts of sessions are moved together: 25 s after each other, capped to 2.5 s.
+    let expected = [(Some(0), None), (None, ms(300)), (None, Some(0)), (ms(2_500), None)];
+    assert_eq!(thinks(&fast), expected);
+}
+
+#[test]
+fn whole_sessions_are_sampled_and_counted() {
+    let rows: Vec<(i64, u32, u32)> =
+        (0..400).map(|row| (row, u32::try_from(row).expect("small") % 100, 0)).collect();
+    let mut trace = trace(&rows);
+    trace.sessions = SessionNames::Named((0..100).map(|name| format!("s{name}")).collect());
+    let share = super::Share::of(0.3).expect("a share");
+    let options = PlanOptions { sample: share, seed: 1, ..PlanOptions::default() };
+    let plan = built(&trace, &options);
+    assert_eq!(plan.rows.len(), plan.sessions.len() * 4, "sessions are whole");
+    assert!((15..45).contains(&plan.sessions.len()), "{}", plan.sessions.len());
+    assert_eq!(plan.left_out.not_sampled, 400 - plan.rows.len() as u64);
+    assert_eq!(plan.rows, built(&trace, &options).rows);
+    let other = built(&trace, &PlanOptions { seed: 2, ..options });
+    assert_ne!(plan.sessions, other.sessions);
+    let rare = super::Share::of(1e-9).expect("a share");
+    let one = built(&trace, &PlanOptions { sample: rare, ..PlanOptions::default() });
+    assert_eq!(one.sessions.len(), 1, "one session survives");
+}
+
+#[test]
+fn recorded_prompts_pin_the_output_length() {
+    let mut trace = single(&[0, 1, 2]);
+    for (record, (input, output)) in trace.records.iter_mut().zip([(5, 1), (50, 40), (500, 9)]) {
+        record.input_tokens = input;
+        record.output_tokens = Some(output);
+    }
+    let options = PlanOptions {
+        max_input_tokens: Some(50),
+        max_output_tokens: Some(20),
+        ..PlanOptions::default()
+    };
+    let lengths = |trace: &Trace, options: &PlanOptions| {
+        let plan = built(trace, options);
+        assert_eq!(plan.left_out.too_long, 1);
+        plan.rows.iter().map(|row| (row.max_tokens, row.min_tokens)).collect::<Vec<_>>()
+    };
+    assert_eq!(lengths(&trace, &options), [(Some(1), None), (Some(20), None)]);
+    trace.recorded.prompts = true;
+    assert_eq!(lengths(&trace, &options), [(Some(1), Some(1)), (Some(20), Some(20))]);
+    let free = PlanOptions { force_min_tokens: false, ..options };
+    assert_eq!(lengths(&trace, &free), [(Some(1), None), (Some(20), None)]);
 }
 
 #[test]

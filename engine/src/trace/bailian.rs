@@ -4,6 +4,7 @@
 //! `turn` (from 1). Every row is a whole prompt of its own; the parents only say which rows belong
 //! to one session and in which order (see `chains`). `type` and unknown members are ignored.
 
+use onbeat_shared::trace::recorded::Recorded;
 use onbeat_shared::trace::session::SessionNames;
 use onbeat_shared::trace::{Source, Trace};
 use onbeat_shared::units::SessionIndex;
@@ -50,6 +51,7 @@ pub(crate) fn finish(reader: RowReader, source: Source) -> Trace {
         blocks: rows.blocks,
         block_tokens: rows.block_tokens,
         sessions: SessionNames::Named(chains.names),
+        recorded: Recorded::default(),
         warnings: rows.warnings,
     }
 }

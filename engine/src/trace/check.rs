@@ -8,7 +8,9 @@ use onbeat_shared::units::{NANOS_PER_MILLI, NANOS_PER_SECOND};
 
 /// Adds the warnings of the whole file.
 pub(crate) fn whole(trace: &mut Trace) {
-    let found = [block_size(trace), unit(trace)];
+    // Ids of recorded prompts are hints that are passed on: no text is made of them.
+    let block_size = if trace.recorded.prompts { None } else { block_size(trace) };
+    let found = [block_size, unit(trace)];
     trace.warnings.extend(found.into_iter().flatten());
 }
 
@@ -64,7 +66,7 @@ fn unit(trace: &Trace) -> Option<Warning> {
                 "timestamps are read as {}: span {span_s:.3} s for {rows} rows; looks like {looks}",
                 match trace.source.format {
                     Format::Bailian => "seconds",
-                    Format::Mooncake => "milliseconds",
+                    Format::Mooncake | Format::Baseten => "milliseconds",
                 }
             ),
         })
@@ -76,6 +78,9 @@ fn unit(trace: &Trace) -> Option<Warning> {
             warn("Unix seconds")
         }
         Format::Mooncake if rows >= ROWS_THAT_TELL && span_s > 0.0 && per_second >= 500.0 => {
+            warn("seconds")
+        }
+        Format::Baseten if (1e9..2e9).contains(&(first as f64 / NANOS_PER_MILLI as f64)) => {
             warn("seconds")
         }
         // (Unix milliseconds in a column of seconds are beyond 292 years, and refused.)

@@ -10,9 +10,7 @@ use crate::trace::row::{DIALECT, HASH_IDS, Name};
 use crate::trace::scan::{Members, shown};
 
 /// First bytes of files that are traces, but not JSON Lines.
-const MAGIC: [(&[u8], &str); 5] = [
-    (b"PAR1", "a Parquet file, which this version does not read yet"),
-    (b"ARROW1", "an Arrow file, which this version does not read yet"),
+const MAGIC: [(&[u8], &str); 3] = [
     (b"\x1f\x8b", "gzip-compressed; unpack it first (gzip -d)"),
     (b"\x28\xb5\x2f\xfd", "zstd-compressed; unpack it first (zstd -d)"),
     (b"PK\x03\x04", "a zip archive; unpack it first (unzip)"),
@@ -73,7 +71,6 @@ mod tests {
     #[test]
     fn other_files_are_named() {
         for (line, words) in [
-            ("PAR1xxxx", "a Parquet file"),
             ("\u{1f}\u{fffd}", "t: "),
             (r#"{"id":"x","block_size":64,"requests":[]}"#, "agentic"),
             (r#"{"prompt":"x","arrival":1}"#, "line 1: found an object with the keys prompt, arr"),

@@ -34,6 +34,15 @@ pub enum TraceError {
         /// What is wrong with it.
         fault: Fault,
     },
+    /// One row of a file that has no lines is wrong.
+    Cell {
+        /// The file.
+        path: PathBuf,
+        /// 1-based row.
+        row: u64,
+        /// What is wrong with it.
+        fault: Fault,
+    },
 }
 
 /// What is wrong with a row.
@@ -93,6 +102,9 @@ impl fmt::Display for TraceError {
             Self::File { path, words } => write!(out, "{}: {words}", path.display()),
             Self::Row { path, line, fault } => {
                 write!(out, "{}: line {line}: {fault}", path.display())
+            }
+            Self::Cell { path, row, fault } => {
+                write!(out, "{}: row {row}: {fault}", path.display())
             }
         }
     }

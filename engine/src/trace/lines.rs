@@ -63,11 +63,16 @@ pub(crate) fn for_each_line(
     if !carried.is_empty() {
         take(number + 1, &carried)?;
     }
-    let mut sha256 = String::with_capacity(64);
-    for byte in digest.finalize() {
-        write!(sha256, "{byte:02x}").expect("a String takes everything");
+    Ok(FileFacts { sha256: hexadecimal(&digest.finalize()), bytes: file.len() })
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("a String takes everything");
     }
-    Ok(FileFacts { sha256, bytes: file.len() })
+    text
 }
 
 /// A line without its end, the blanks around it and the file's UTF-8 mark.

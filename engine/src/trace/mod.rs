@@ -10,8 +10,10 @@
 //! no limit; lengths must be whole (`512.0` is, `512.5` is not).
 
 mod bailian;
+mod baseten;
 mod chains;
 mod check;
+mod columns;
 mod detect;
 mod diagnose;
 pub mod error;
@@ -24,13 +26,15 @@ mod scan;
 
 use std::path::Path;
 
+use onbeat_shared::trace::recorded::Texts;
 use onbeat_shared::trace::{Format, Source, Trace};
 
+use crate::trace::columns::Kind;
 pub use crate::trace::error::{Fault, TraceError};
 use crate::trace::rows::RowReader;
 
 /// How a trace file is to be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
     /// The format; `None`: told from the content.
     pub format: Option<Format>,
@@ -38,13 +42,79 @@ pub struct TraceOptions {
     pub block_tokens: Option<u32>,
     /// Whether block ids beyond `input_length` are cut off and counted instead of refused.
     pub lenient: bool,
+    /// Which column of a Baseten trace says which rows form a session.
+    pub session_key: SessionKey,
+    /// Whether recorded prompts are looked at; whoever reads them afterwards need not.
+    pub check_prompts: bool,
 }
 
-/// Reads a trace.
+/// Which column of a Baseten trace says which rows form a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionKey {
+    /// The one with the stronger sign of repeated sessions.
+    #[default]
+    Auto,
+    /// `provided_session_id`.
+    Provided,
+    /// `poor_man_session_id`.
+    PoorMan,
+    /// None: every row is its own session.
+    None,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        Self {
+            format: None,
+            block_tokens: None,
+            lenient: false,
+            session_key: SessionKey::Auto,
+            check_prompts: true,
+        }
+    }
+}
+
+/// Reads a trace, but for the prompts that some formats record: see [`load_prompts`].
 ///
 /// # Errors
 /// When the file cannot be read, is of no known format, or has a row that is wrong.
 pub fn load(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
+    let mut trace = if is_columns(path, options)? {
+        baseten::load(path, options)?
+    } else {
+        lines_of(path, options)?
+    };
+    check::whole(&mut trace);
+    Ok(trace)
+}
+
+/// Reads the recorded prompts of the records that are `wanted` into the trace; nothing happens
+/// when the trace has none.
+///
+/// # Errors
+/// When the file cannot be read, is another by now, or has a prompt that is no text.
+pub fn load_prompts(
+    path: &Path,
+    trace: &mut Trace,
+    wanted: &dyn Fn(u32) -> bool,
+) -> Result<(), TraceError> {
+    if trace.recorded.prompts {
+        trace.recorded.texts = Texts::default();
+        trace.recorded.texts = baseten::prompts::load(path, trace, wanted)?;
+    }
+    Ok(())
+}
+
+/// Whether the trace is files of columns, as told or as found.
+fn is_columns(path: &Path, options: &TraceOptions) -> Result<bool, TraceError> {
+    match options.format {
+        Some(format) => Ok(format == Format::Baseten),
+        None => Ok(path.is_dir() || Kind::of_file(path)?.is_some()),
+    }
+}
+
+/// Reads a trace of JSON Lines.
+fn lines_of(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
     let mut reader: Option<RowReader> = None;
     let facts = lines::for_each_line(path, |line, bytes| {
         let reader = match &mut reader {
@@ -73,12 +143,10 @@ pub fn load(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
         rows: reader.rows(),
         bytes: facts.bytes,
     };
-    let mut trace = match source.format {
+    Ok(match source.format {
         Format::Bailian => bailian::finish(reader, source),
-        Format::Mooncake => mooncake::finish(reader, source),
-    };
-    check::whole(&mut trace);
-    Ok(trace)
+        Format::Mooncake | Format::Baseten => mooncake::finish(reader, source),
+    })
 }
 
 #[cfg(test)]

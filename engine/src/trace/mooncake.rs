@@ -4,6 +4,7 @@
 //! The members that AIPerf added (sessions, delays, verbatim prompts) change what a row means; they
 //! are refused rather than ignored until a reader understands them.
 
+use onbeat_shared::trace::recorded::Recorded;
 use onbeat_shared::trace::session::SessionNames;
 use onbeat_shared::trace::{Source, Trace};
 
@@ -35,6 +36,7 @@ pub(crate) fn finish(reader: RowReader, source: Source) -> Trace {
         blocks: rows.blocks,
         block_tokens: rows.block_tokens,
         sessions: SessionNames::Fresh(sessions),
+        recorded: Recorded::default(),
         warnings: rows.warnings,
     }
 }

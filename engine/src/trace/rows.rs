@@ -139,7 +139,7 @@ impl RowReader {
     fn timestamp(&mut self, text: RowText<'_>) -> Result<TraceNanos, Fault> {
         let (power, unit) = match self.format {
             Format::Bailian => (9, "seconds"),
-            Format::Mooncake => (6, "milliseconds"),
+            Format::Mooncake | Format::Baseten => (6, "milliseconds"),
         };
         let right = format!("a number of {unit} within 292 years of zero");
         let value = text.row.value(Name::Timestamp);

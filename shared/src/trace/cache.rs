@@ -140,6 +140,7 @@ fn edge(parent: u32, block: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::trace::blocks::BlockIds;
+    use crate::trace::recorded::Recorded;
     use crate::trace::session::SessionNames;
     use crate::trace::{Format, Source};
     use crate::units::{SessionIndex, TraceNanos};
@@ -176,6 +177,7 @@ mod tests {
             blocks,
             block_tokens,
             sessions: SessionNames::Fresh(1),
+            recorded: Recorded::default(),
             warnings: Vec::new(),
         }
     }

@@ -9,6 +9,7 @@ pub mod blocks;
 pub mod cache;
 pub mod decimal;
 pub mod record;
+pub mod recorded;
 pub mod session;
 pub mod stats;
 
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::trace::blocks::{BlockIds, Blocks};
 use crate::trace::record::Record;
+use crate::trace::recorded::Recorded;
 use crate::trace::session::SessionNames;
 use crate::units::{SessionIndex, TraceNanos};
 
@@ -30,14 +32,18 @@ pub enum Format {
     /// Mooncake JSON Lines: milliseconds, every row its own session, 512-token blocks.
     #[serde(rename = "mooncake_trace")]
     Mooncake,
+    /// Baseten completions in Parquet or Arrow files: Unix milliseconds, prompts as recorded.
+    #[serde(rename = "baseten_trace")]
+    Baseten,
 }
 
 /// Where a trace came from, as a log's manifest keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// The file's name, without its folder.
+    /// The file's or folder's name, without the folder it is in.
     pub name: String,
-    /// SHA-256 of the file's bytes, 64 lower-case hexadecimal digits.
+    /// SHA-256 of the file's bytes (of a folder: of its files' bytes, one after the other), 64
+    /// lower-case hexadecimal digits.
     pub sha256: String,
     /// How it is written.
     pub format: Format,
@@ -60,6 +66,8 @@ pub struct Trace {
     pub block_tokens: u32,
     /// What the sessions are called.
     pub sessions: SessionNames,
+    /// What only some formats record.
+    pub recorded: Recorded,
     /// What is odd about the file but does not stop it from being used.
     pub warnings: Vec<Warning>,
 }
@@ -82,6 +90,7 @@ impl Format {
         match self {
             Self::Bailian => "bailian_trace",
             Self::Mooncake => "mooncake_trace",
+            Self::Baseten => "baseten_trace",
         }
     }
 
@@ -91,6 +100,7 @@ impl Format {
         match self {
             Self::Bailian => 16,
             Self::Mooncake => 512,
+            Self::Baseten => 64,
         }
     }
 }

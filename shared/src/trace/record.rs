@@ -8,7 +8,7 @@ use crate::units::{SessionIndex, TraceNanos};
 /// A row of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// 1-based physical line of the file.
+    /// 1-based physical line of the file, or row where a file has no lines.
     pub row: u64,
     /// When it arrived, on the trace's own clock.
     pub at: TraceNanos,

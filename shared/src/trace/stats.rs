@@ -288,7 +288,8 @@ fn oddities(trace: &Trace, stats: &Stats) -> Vec<String> {
             "{steps_back} timestamps are smaller than the one before: rows are sent in time order"
         ));
     }
-    if let Some(cache) = stats.cache.as_ref().filter(|cache| cache.rows_with_ids < stats.rows) {
+    let lacking = stats.cache.as_ref().filter(|cache| cache.rows_with_ids < stats.rows);
+    if let Some(cache) = lacking.filter(|_| !trace.recorded.prompts) {
         words.push(format!(
             "{} rows have no hash_ids: their prompts share nothing with others",
             stats.rows - cache.rows_with_ids

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::flags::Typed;
 use crate::error::EngineError;
-use crate::plan::{PlanMode, PlanOptions};
+use crate::plan::{PlanMode, PlanOptions, Share};
 
 /// The schedule.
 #[derive(Clone, Debug, Default, Args, Serialize)]
@@ -42,6 +42,26 @@ pub struct TimingFlags {
     #[arg(long, value_name = "SECONDS", value_parser = positive_seconds)]
     pub max_idle_gap_cap_seconds: Option<Typed<i64>>,
 
+    /// Keep only this share of the sessions, chosen by --seed as AIPerf chooses them (default: all).
+    #[arg(long, value_name = "RATIO", value_parser = share)]
+    pub trace_session_sample_ratio: Option<Typed<Option<Share>>>,
+
+    /// Leave out rows with more input tokens than this (default: none).
+    #[arg(long, visible_alias = "synthesis-max-isl", value_name = "TOKENS")]
+    pub max_isl: Option<u32>,
+
+    /// Ask for at most this many output tokens (default: as recorded).
+    #[arg(long, visible_alias = "synthesis-max-osl", value_name = "TOKENS")]
+    pub max_osl: Option<NonZero<u32>>,
+
+    /// Ask for no fewer output tokens than recorded where prompts are recorded too; it is so anyway.
+    #[arg(long, overrides_with = "no_force_min_tokens")]
+    pub force_min_tokens: bool,
+
+    /// Let answers end by themselves, for servers that refuse `min_tokens`.
+    #[arg(long, overrides_with = "force_min_tokens")]
+    pub no_force_min_tokens: bool,
+
     /// Plan only requests due within this many seconds of the schedule's zero (default: all).
     #[arg(long, value_name = "SECONDS", value_parser = positive_seconds)]
     pub benchmark_duration: Option<Typed<i64>>,
@@ -56,6 +76,21 @@ pub struct TimingFlags {
     /// (default: 1).
     #[arg(long, value_name = "N")]
     pub tile: Option<NonZero<u32>>,
+
+    /// Send requests when they are due, but not before the previous turn of their session has ended;
+    /// it is so anyway.
+    #[arg(long, overrides_with = "no_open_loop_replay")]
+    pub open_loop_replay: bool,
+
+    /// Send a session's first request when it is due, and each other one after the end of the one
+    /// before it and the recorded time between: the closed loop.
+    #[arg(long, overrides_with = "open_loop_replay", conflicts_with = "open_loop_strict")]
+    pub no_open_loop_replay: bool,
+
+    /// In the closed loop, wait at most this many seconds between the turns of a session (default:
+    /// as recorded).
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub inter_turn_delay_cap_seconds: Option<Typed<i64>>,
 
     /// Send every request when it is due, also when the previous turn of its session has not ended.
     #[arg(long)]
@@ -83,11 +118,31 @@ impl TimingFlags {
             idle_gap_cap_ns: value(&self.max_idle_gap_cap_seconds),
             duration_ns: value(&self.benchmark_duration),
             request_count: self.request_count,
+            sample: self.trace_session_sample_ratio.as_ref().and_then(|typed| typed.value),
+            max_input_tokens: self.max_isl,
+            max_output_tokens: self.max_osl.map(NonZero::get),
+            force_min_tokens: !self.no_force_min_tokens,
+            think_cap_ns: value(&self.inter_turn_delay_cap_seconds),
             copies: self.tile.map_or(1, NonZero::get),
             seed,
-            mode: if self.open_loop_strict { PlanMode::OpenLoopStrict } else { PlanMode::OpenLoop },
+            mode: match (self.no_open_loop_replay, self.open_loop_strict) {
+                (true, _) => PlanMode::ClosedLoop,
+                (false, true) => PlanMode::OpenLoopStrict,
+                (false, false) => PlanMode::OpenLoop,
+            },
             ..PlanOptions::default()
         })
+    }
+}
+
+impl TimingFlags {
+    /// What the user should know about what was typed.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let idle = self.inter_turn_delay_cap_seconds.is_some() && !self.no_open_loop_replay;
+        let words = "--inter-turn-delay-cap-seconds changes nothing in the open loop, where requests \
+                     have times and no delays";
+        idle.then(|| words.to_owned()).into_iter().collect()
     }
 }
 
@@ -107,6 +162,21 @@ fn speedup(text: &str) -> Result<Typed<Ratio>, String> {
 
 fn millis(text: &str) -> Result<Typed<i64>, String> {
     typed(text, "milliseconds, like 60000", |number| number.scaled(6))
+}
+
+fn seconds(text: &str) -> Result<Typed<i64>, String> {
+    let seconds = typed(text, "seconds, like 2.5", |number| number.scaled(9))?;
+    if seconds.value < 0 {
+        return Err("give 0 seconds or more".to_owned());
+    }
+    Ok(seconds)
+}
+
+fn share(text: &str) -> Result<Typed<Option<Share>>, String> {
+    let right = "give a share of the sessions above 0 and at most 1, like 0.25";
+    let ratio: f64 = text.parse().map_err(|_no_number| right.to_owned())?;
+    let value = Share::of(ratio).map_err(|found| format!("{found}; {right}"))?;
+    Ok(Typed { text: text.to_owned(), value })
 }
 
 fn positive_seconds(text: &str) -> Result<Typed<i64>, String> {
@@ -140,7 +210,8 @@ mod tests {
         let line = "--replay-speedup 2.50 --fixed-schedule-start-offset -1.5 \
                     --fixed-schedule-end-offset 60000 --max-idle-gap-cap-seconds 0.0000001 \
                     --benchmark-duration 10 --request-count 3 --open-loop-strict --fixed-schedule \
-                    --tile 3";
+                    --tile 3 --trace-session-sample-ratio 0.5 --max-isl 100 --max-osl 7 \
+                    --no-force-min-tokens";
         let expected = PlanOptions {
             speedup: Ratio { numerator: 5, denominator: 2 },
             start_offset_ns: Some(-1_500_000),
@@ -148,6 +219,11 @@ mod tests {
             idle_gap_cap_ns: Some(100),
             duration_ns: Some(10_000_000_000),
             request_count: Some(3),
+            sample: Share::of(0.5).expect("a share"),
+            max_input_tokens: Some(100),
+            max_output_tokens: Some(7),
+            force_min_tokens: false,
+            think_cap_ns: None,
             copies: 3,
             seed: 5,
             mode: PlanMode::OpenLoopStrict,
@@ -170,11 +246,28 @@ mod tests {
             "--max-idle-gap-cap-seconds -1",
             "--request-count 0",
             "--tile 0",
+            "--trace-session-sample-ratio 0",
+            "--trace-session-sample-ratio 1.5",
+            "--max-osl 0",
+            "--inter-turn-delay-cap-seconds -1",
+            "--no-open-loop-replay --open-loop-strict",
             "--fixed-schedule-start-offset 2 --fixed-schedule-end-offset 1",
             "--fixed-schedule-start-offset 2 --fixed-schedule-auto-offset",
         ] {
             assert!(options(line).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn the_closed_loop_has_a_cap_of_its_own() {
+        let closed = options("--no-open-loop-replay --inter-turn-delay-cap-seconds 0.5");
+        let closed = closed.expect("options");
+        assert_eq!((closed.mode, closed.think_cap_ns), (PlanMode::ClosedLoop, Some(500_000_000)));
+        let open = options("--no-open-loop-replay --open-loop-replay").expect("options");
+        assert_eq!(open.mode, PlanMode::OpenLoop);
+        let words = ["onbeat", "--inter-turn-delay-cap-seconds", "1"];
+        let told = Only::try_parse_from(words).expect("parses").flags.warnings();
+        assert!(told[0].contains("changes nothing"), "{told:?}");
     }
 
     #[test]

@@ -8,13 +8,13 @@ use onbeat_shared::trace::Format;
 use serde::Serialize;
 
 use crate::error::EngineError;
-use crate::trace::TraceOptions;
+use crate::trace::{SessionKey, TraceOptions};
 
 /// The trace.
 #[derive(Clone, Debug, Default, Args, Serialize)]
 #[command(next_help_heading = "Trace")]
 pub struct TraceFlags {
-    /// The trace file.
+    /// The trace file, or the folder that its Parquet or Arrow files are in.
     #[arg(value_name = "TRACE")]
     pub trace: Option<PathBuf>,
 
@@ -22,7 +22,7 @@ pub struct TraceFlags {
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     pub input_file: Option<PathBuf>,
 
-    /// The trace, by kv-cache-tester's name for it; no format of this version is a folder yet.
+    /// The trace's folder, by kv-cache-tester's name for this option.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "input_file"])]
     pub trace_directory: Option<PathBuf>,
 
@@ -30,7 +30,8 @@ pub struct TraceFlags {
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub custom_dataset_type: Option<FormatFlag>,
 
-    /// Tokens that one block id stands for (default: 16 for Bailian, 512 for Mooncake).
+    /// Tokens that one block id stands for (default: 16 for Bailian, 512 for Mooncake; for Baseten
+    /// the file's block_size, or 64).
     #[arg(long, value_name = "TOKENS")]
     pub isl_block_size: Option<NonZero<u32>>,
 
@@ -38,6 +39,25 @@ pub struct TraceFlags {
     /// the file.
     #[arg(long)]
     pub lenient: bool,
+
+    /// Which column of a Baseten trace says which rows form a session.
+    #[arg(long, value_enum, default_value_t, value_name = "COLUMN")]
+    pub session_key: SessionKeyFlag,
+}
+
+/// `--session-key` as typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SessionKeyFlag {
+    /// The one whose values repeat more; provided_session_id if they repeat alike.
+    #[default]
+    Auto,
+    /// provided_session_id, as AIPerf 0.13 has it.
+    Provided,
+    /// poor_man_session_id.
+    PoorMan,
+    /// None: every row is its own session.
+    None,
 }
 
 /// `--custom-dataset-type` as typed.
@@ -49,6 +69,8 @@ pub enum FormatFlag {
     BailianTrace,
     /// Mooncake JSON Lines: milliseconds, 512-token blocks.
     MooncakeTrace,
+    /// Baseten Parquet or Arrow files: Unix milliseconds, prompts as recorded.
+    BasetenTrace,
 }
 
 impl TraceFlags {
@@ -70,9 +92,17 @@ impl TraceFlags {
             format: self.custom_dataset_type.map(|format| match format {
                 FormatFlag::BailianTrace => Format::Bailian,
                 FormatFlag::MooncakeTrace => Format::Mooncake,
+                FormatFlag::BasetenTrace => Format::Baseten,
             }),
             block_tokens: self.isl_block_size.map(NonZero::get),
             lenient: self.lenient,
+            session_key: match self.session_key {
+                SessionKeyFlag::Auto => SessionKey::Auto,
+                SessionKeyFlag::Provided => SessionKey::Provided,
+                SessionKeyFlag::PoorMan => SessionKey::PoorMan,
+                SessionKeyFlag::None => SessionKey::None,
+            },
+            check_prompts: true,
         }
     }
 }
@@ -108,9 +138,19 @@ mod tests {
     #[test]
     fn formats_have_aiperfs_names() {
         let flags = parse("t --custom-dataset-type mooncake_trace --isl-block-size 64 --lenient");
-        let expected =
-            TraceOptions { format: Some(Format::Mooncake), block_tokens: Some(64), lenient: true };
+        let expected = TraceOptions {
+            format: Some(Format::Mooncake),
+            block_tokens: Some(64),
+            lenient: true,
+            ..TraceOptions::default()
+        };
         assert_eq!(flags.expect("parses").options(), expected);
+        let flags = parse("t --custom-dataset-type baseten_trace --session-key poor-man");
+        let options = flags.expect("parses").options();
+        assert_eq!(
+            (options.format, options.session_key),
+            (Some(Format::Baseten), SessionKey::PoorMan)
+        );
         assert!(parse("t --custom-dataset-type weka").is_err());
         assert!(parse("t --isl-block-size 0").is_err());
     }

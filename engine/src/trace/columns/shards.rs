@@ -1,0 +1,94 @@
+//! The files a trace of columns is made of: one, or those of a folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::trace::TraceError;
+use crate::trace::columns::Kind;
+
+/// One file of columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shard {
+    pub(crate) path: PathBuf,
+    /// Its name as messages and tables show it.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// Its size in bytes.
+    pub(crate) bytes: u64,
+}
+
+/// Endings of files of columns, for telling them from what else lies in a folder.
+const ENDINGS: [&str; 4] = ["parquet", "arrow", "ipc", "feather"];
+
+/// The files at `path`, in order of their names. Files of a folder that are hidden, or have another
+/// ending, are left alone; one that has the ending must be what it says.
+pub(crate) fn shards(path: &Path) -> Result<Vec<Shard>, TraceError> {
+    let meta = path.metadata().map_err(|error| TraceError::io("open", path, error))?;
+    if !meta.is_dir() {
+        return Ok(vec![shard(path)?]);
+    }
+    let list = |error| TraceError::io("list", path, error);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(path).map_err(list)? {
+        let path = entry.map_err(list)?.path();
+        let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        if !hidden && ENDINGS.contains(&ending.to_ascii_lowercase().as_str()) && path.is_file() {
+            paths.push(path);
+        }
+    }
+    paths.sort_unstable();
+    if paths.is_empty() {
+        return Err(TraceError::file(
+            path,
+            "has no file that ends in .parquet, .arrow or .ipc; right would be the files of one \
+             Baseten trace",
+        ));
+    }
+    paths.iter().map(|path| shard(path)).collect()
+}
+
+fn shard(path: &Path) -> Result<Shard, TraceError> {
+    let meta = path.metadata().map_err(|error| TraceError::io("open", path, error))?;
+    let kind = Kind::of_file(path)?.ok_or_else(|| {
+        let found = if meta.len() == 0 { "is empty" } else { "begins like no such file" };
+        TraceError::file(path, format!("{found}; right would be a Parquet or Arrow file"))
+    })?;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    Ok(Shard { path: path.to_owned(), name, kind, bytes: meta.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_its_files_of_columns_in_order() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let write = |name: &str, bytes: &[u8]| {
+            fs::write(folder.path().join(name), bytes).expect("written");
+        };
+        let words = shards(folder.path()).expect_err("nothing").to_string();
+        assert!(words.contains("has no file that ends in .parquet"), "{words}");
+        for (name, bytes) in [
+            ("b.parquet", &b"PAR1xx"[..]),
+            ("a.ARROW", b"ARROW1"),
+            ("_SUCCESS", b""),
+            (".c.parquet", b""),
+            ("README.md", b"x"),
+        ] {
+            write(name, bytes);
+        }
+        let found: Vec<_> = shards(folder.path())
+            .expect("two")
+            .into_iter()
+            .map(|shard| (shard.name, shard.kind, shard.bytes))
+            .collect();
+        let expected =
+            [("a.ARROW".to_owned(), Kind::Arrow, 6), ("b.parquet".to_owned(), Kind::Parquet, 6)];
+        assert_eq!(found, expected);
+        write("c.parquet", b"");
+        let words = shards(folder.path()).expect_err("empty").to_string();
+        assert!(words.contains("c.parquet: is empty"), "{words}");
+    }
+}

@@ -1,0 +1,205 @@
+//! What only some trace formats record: files of a folder, durations, cancellations, prompts.
+//!
+//! Columns beside [`Trace::records`](crate::trace::Trace::records), each either empty or with one
+//! entry for each record, so that a trace without them pays nothing. A value that a row does not
+//! have is `None`. Prompts are kept as JSON writes them (see [`Texts`]), because that is what they
+//! are needed for.
+
+/// What a trace records beside its records.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// The files of a trace that is a folder, in order; empty when it is one file.
+    pub files: Vec<File>,
+    /// From the request to the end of its answer, in nanoseconds.
+    pub duration_ns: Vec<Option<i64>>,
+    /// From the request to the first token, in nanoseconds.
+    pub first_token_ns: Vec<Option<i64>>,
+    /// Whether the client gave up.
+    pub cancelled: Vec<bool>,
+    /// Tokens of a block, where the row says.
+    pub block_tokens: Vec<Option<u32>>,
+    /// Whether block ids were written as signed numbers, so that the upper half is negative.
+    pub signed_ids: bool,
+    /// Whether rows hold their prompts, which are then sent as they stand.
+    pub prompts: bool,
+    /// The prompts, once they were read.
+    pub texts: Texts,
+}
+
+/// One file of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its name, without its folder.
+    pub name: String,
+    /// How many records of the trace come before its own.
+    pub first_record: u32,
+}
+
+/// Texts of records, written as the inside of a JSON string: quotes, backslashes and control
+/// characters are escaped, everything else stands as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    chunks: Vec<Vec<u8>>,
+    places: Vec<Place>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    chunk: u32,
+    start: u32,
+    len: u32,
+}
+
+/// A chunk is closed once it has this many bytes: few chunks, and none so large that its growth
+/// copies much.
+const CHUNK_BYTES: usize = 16 << 20;
+/// A new chunk's room: a text that is longer gets its own.
+const CHUNK_ROOM: usize = CHUNK_BYTES + (1 << 20);
+
+impl Recorded {
+    /// Number of the file that a record is from; 0 when there is only one.
+    #[must_use]
+    pub fn file_of(&self, record: u32) -> u32 {
+        let after = self.files.partition_point(|file| file.first_record <= record);
+        u32::try_from(after.saturating_sub(1)).unwrap_or(0)
+    }
+
+    /// Whether a record's client gave up; `None` when the trace does not say.
+    #[must_use]
+    pub fn is_cancelled(&self, record: u32) -> Option<bool> {
+        self.cancelled.get(record as usize).copied()
+    }
+}
+
+impl Texts {
+    /// Room for the texts of so many records; each is empty until [`Texts::put`].
+    #[must_use]
+    pub fn for_records(records: usize) -> Self {
+        Self { chunks: Vec::new(), places: vec![Place::default(); records] }
+    }
+
+    /// Whether no text was read.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Sets the text of a record, escaping what JSON wants escaped.
+    ///
+    /// # Panics
+    /// When there is no such record, or the text has 4 GiB or more.
+    pub fn put(&mut self, record: u32, text: &str) {
+        let full = self.chunks.last().is_none_or(|chunk| {
+            chunk.len() >= CHUNK_BYTES || chunk.len() + text.len() + text.len() / 8 > CHUNK_ROOM
+        });
+        if full {
+            self.chunks.push(Vec::with_capacity(CHUNK_ROOM.max(text.len() + text.len() / 8)));
+        }
+        let number = u32::try_from(self.chunks.len() - 1).expect("chunks are large");
+        let chunk = self.chunks.last_mut().expect("one was added if there was none");
+        let start = chunk.len();
+        escape(text, chunk);
+        let short = |len: usize| u32::try_from(len).expect("a text has less than 4 GiB");
+        self.places[record as usize] =
+            Place { chunk: number, start: short(start), len: short(chunk.len() - start) };
+    }
+
+    /// The text of a record, escaped.
+    ///
+    /// # Panics
+    /// When there is no such record.
+    #[must_use]
+    pub fn get(&self, record: u32) -> &[u8] {
+        let place = self.places[record as usize];
+        let start = place.start as usize;
+        match self.chunks.get(place.chunk as usize) {
+            Some(chunk) => &chunk[start..start + place.len as usize],
+            None => &[],
+        }
+    }
+
+    /// Bytes of all texts.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
+    }
+}
+
+/// Bytes that are looked at together, so that the compiler can use wide registers.
+const WINDOW: usize = 64;
+
+/// Adds the inside of the JSON string that means `text` to `out`.
+pub fn escape(text: &str, out: &mut Vec<u8>) {
+    for window in text.as_bytes().chunks(WINDOW) {
+        let odd = window.iter().fold(false, |odd, &byte| odd | is_escaped(byte));
+        if odd {
+            escape_window(window, out);
+        } else {
+            out.extend_from_slice(window);
+        }
+    }
+}
+
+const fn is_escaped(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+fn escape_window(window: &[u8], out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    for &byte in window {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            byte if is_escaped(byte) => {
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            }
+            byte => out.push(byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    use super::*;
+
+    #[test]
+    fn texts_are_found_by_record_in_any_order() {
+        let mut texts = Texts::for_records(3);
+        texts.put(2, "two \"quoted\"");
+        texts.put(0, "");
+        assert_eq!(texts.get(2), b"two \\\"quoted\\\"");
+        assert_eq!((texts.get(0), texts.get(1)), (&b""[..], &b""[..]));
+        let long = "x".repeat(CHUNK_ROOM + 5);
+        texts.put(1, &long);
+        assert_eq!(texts.get(1), long.as_bytes());
+        assert_eq!(texts.bytes(), 14 + long.len() as u64);
+    }
+
+    #[test]
+    fn a_record_knows_its_file() {
+        let file = |name: &str, first_record| File { name: name.to_owned(), first_record };
+        let recorded = Recorded {
+            files: vec![file("a", 0), file("empty", 5), file("c", 5)],
+            ..Recorded::default()
+        };
+        assert_eq!([0, 4, 5, 9].map(|record| recorded.file_of(record)), [0, 0, 2, 2]);
+        assert_eq!(Recorded::default().file_of(7), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_escaped_means_the_same(text in any::<String>()) {
+            let mut json = b"\"".to_vec();
+            escape(&text, &mut json);
+            json.push(b'"');
+            prop_assert_eq!(serde_json::from_slice::<String>(&json).expect("JSON"), text);
+        }
+    }
+}
