@@ -49,7 +49,7 @@ impl Args {
         let path = self.trace.path()?.to_owned();
         Ok(RunConfig {
             trace_options: self.trace.options(),
-            plan: self.timing.options()?,
+            plan: self.timing.options(self.body.seed)?,
             render: self.body.options()?,
             target: self.target.target()?,
             way: self.target.way(),
@@ -106,7 +106,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     args.goals.goals()?;
     let config = args.config()?;
     let mut terminal = Terminal::new(args.run.ui);
-    for warning in args.body.warnings() {
+    for warning in args.timing.warnings().into_iter().chain(args.body.warnings()) {
         terminal.say(&warning);
     }
     let ran = carry_out(config, &mut terminal);
