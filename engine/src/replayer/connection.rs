@@ -125,7 +125,7 @@ impl super::core::Core {
                 // A due request does not wait for the parsing of an answer, but must not be put on
                 // a connection that talks out of turn.
                 if self.slots[index as usize].exchange.is_some() {
-                    self.fire_due();
+                    self.fire_due_at(time);
                 }
                 self.received(index, time, bytes);
                 true

@@ -190,15 +190,23 @@ impl Core {
     /// Sends what is due; returns whether more is due already. Readers call it too, also before
     /// zero, when nothing is.
     pub(super) fn fire_due(&mut self) -> bool {
+        let now = self.now();
+        self.look(now.0 + self.zero_ns);
+        self.fire_due_at(now)
+    }
+
+    /// [`Core::fire_due`] for who has just read the clock, and looked.
+    pub(super) fn fire_due_at(&mut self, now: RunNanos) -> bool {
         if !self.started || self.stopping {
             return false;
         }
+        let mut now = now;
         for _ in 0..FIRE_MAX {
-            let now = self.now();
-            self.look(now.0 + self.zero_ns);
             let Some(exchange) = self.next_exchange(now) else { return false };
             self.worked = true;
             self.dispatch(exchange);
+            now = self.now();
+            self.look(now.0 + self.zero_ns);
         }
         true
     }
