@@ -4,6 +4,7 @@
 //! else; warnings and the count of what is left out go to stderr. Bodies are made one at a time, so
 //! that a plan of any size can be shown in little memory.
 
+use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 
 use clap::parser::ValueSource;
@@ -59,10 +60,15 @@ struct ReplayOnly {
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let options = args.timing.options(args.body.seed)?;
     let render = args.body.options()?;
-    let trace = trace::load(args.trace.path()?, &args.trace.options())?;
+    let path = args.trace.path()?;
+    let mut trace = trace::load(path, &args.trace.options())?;
     let plan = plan::build(&trace, &options)?;
+    let render = render.for_trace(&trace, options.force_min_tokens)?;
+    let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if args.bodies {
         check_prompts(&plan, &trace)?;
+        let wanted: HashSet<u32> = plan.record_of.iter().take(limit).copied().collect();
+        trace::load_prompts(path, &mut trace, &|record| wanted.contains(&record))?;
     }
     for warning in &trace.warnings {
         tell(&warning.to_string());
@@ -78,7 +84,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     }
     let mut out = BufWriter::with_capacity(1 << 16, out);
     let bodies = args.bodies.then_some(&render);
-    let printed = print(&plan, &trace, bodies, args.limit, &mut out).and_then(|()| out.flush());
+    let printed = print(&plan, &trace, bodies, limit, &mut out).and_then(|()| out.flush());
     match printed {
         // Whoever closed the pipe has read what it wanted.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
@@ -110,10 +116,9 @@ fn print(
     plan: &Plan,
     trace: &Trace,
     bodies: Option<&RenderOptions>,
-    limit: Option<u64>,
+    limit: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let mut line = Vec::new();
     let mut hash_ids = Vec::new();
     for row in plan.rows.iter().take(limit) {

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::plan::error::PlanError;
 pub use crate::plan::options::PlanOptions;
 pub use crate::plan::sample::Share;
+pub use crate::plan::tile::id_of_copy;
 
 /// Which rule decides when a request may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -51,6 +51,13 @@ pub(crate) fn overlay(
     Ok(())
 }
 
+/// A block id of a copy of the trace: another one for each copy, the same for the same id, and
+/// never negative for those who read it as a signed number.
+#[must_use]
+pub fn id_of_copy(id: u64, copy: u32) -> u64 {
+    if copy == 0 { id } else { step(step(id).wrapping_add(u64::from(copy))) >> 1 }
+}
+
 /// When each session's earliest request is due.
 fn session_starts(trace: &Trace, sends: &[Send]) -> Vec<i64> {
     let mut starts = vec![i64::MAX; trace.sessions.len()];

@@ -15,7 +15,10 @@ use onbeat_shared::trace::Trace;
 
 use crate::plan::Plan;
 use crate::prompt::TextKey;
-use crate::render::body::{closing, opening, texts};
+use crate::render::body::{
+    Closing, Limits, MARK_WORDS, append_hints, append_mark, closing, hint_bytes_at_most, limits,
+    opening, recorded, texts,
+};
 use crate::render::page::{Filling, PAGE_BYTES, Pages, Rendered, pages_for};
 use crate::render::supply::{Source, Window};
 use crate::render::{Budget, RenderError, RenderOptions, head};
@@ -38,7 +41,7 @@ pub struct Renderer {
     /// For each server, what all heads start with.
     commons: Vec<Vec<u8>>,
     /// For each output limit, what stands behind the text.
-    closings: HashMap<Option<u32>, Vec<u8>>,
+    closings: HashMap<Limits, Closing>,
     lanes: Vec<Lane>,
     /// The head's own half of the request at hand.
     own: Vec<u8>,
@@ -97,8 +100,7 @@ impl Renderer {
             .collect::<Result<_, _>>()?;
         let mut closings = HashMap::new();
         for row in &plan.rows {
-            let limit = row.max_tokens;
-            closings.entry(limit).or_insert_with(|| closing(&options, limit));
+            closings.entry(limits(row)).or_insert_with(|| closing(&options, limits(row)));
         }
         let mut renderer =
             Self { plan, trace, options, commons, closings, lanes: Vec::new(), own: Vec::new() };
@@ -191,11 +193,22 @@ impl Renderer {
         let rendered = Arc::get_mut(&mut shell).expect("a shell is nobody else's");
         let head_room = common.len() + self.own.len();
         let mut filling = Filling::new(rendered, &mut lane.pages, head_room);
+        let (record, copy) =
+            (self.plan.record_of[row.request.as_usize()], self.plan.copy(row.request));
         filling.put(opening(self.options.endpoint));
+        self.own.clear();
+        append_mark(&self.trace, &self.options, copy, &mut self.own);
+        filling.put(&self.own);
+        filling.put(recorded(&self.trace, record));
         for (key, words) in texts(&self.plan, &self.trace, &self.options, row.request) {
             filling.text(key, words);
         }
-        filling.put(&self.closings[&row.max_tokens]);
+        let closing = &self.closings[&limits(row)];
+        filling.put(&closing.before);
+        self.own.clear();
+        append_hints(&self.trace, &self.options, record, copy, &mut self.own);
+        filling.put(&self.own);
+        filling.put(&closing.after);
         let body_bytes = filling.body_bytes();
         self.own.clear();
         head::append_own(&mut self.own, &self.options, row.request.0, session, body_bytes);
@@ -218,13 +231,22 @@ impl Renderer {
 
     /// The most pages a request can take: its words at their longest.
     fn pages_at_most(&self, row: &PlanRow) -> u64 {
-        let record = &self.trace.records[self.plan.record_of[row.request.as_usize()] as usize];
+        let place = self.plan.record_of[row.request.as_usize()];
         let session = &self.plan.sessions[row.session.as_usize()];
+        let closing = &self.closings[&limits(row)];
         let around = self.commons[usize::from(row.target)].len()
             + head::own_bytes_at_most(&self.options, session)
             + opening(self.options.endpoint).len()
-            + self.closings[&row.max_tokens].len();
-        pages_for((around + TextKey::room(record.input_tokens as usize)) as u64)
+            + closing.before.len()
+            + closing.after.len();
+        let text = if self.trace.recorded.prompts {
+            recorded(&self.trace, place).len()
+                + TextKey::room(MARK_WORDS)
+                + hint_bytes_at_most(&self.trace, place)
+        } else {
+            TextKey::room(self.trace.records[place as usize].input_tokens as usize)
+        };
+        pages_for((around + text) as u64)
     }
 
     /// How many pages each core gets: enough for its largest request, and of the rest as its part
@@ -289,7 +311,7 @@ mod tests {
     use super::*;
     use crate::plan::{PlanOptions, build};
     use crate::render::supply::Supply;
-    use crate::render::tests::{request, trace, traces};
+    use crate::render::tests::{request, trace, traces, with_prompts};
     use crate::render::{When, prepare, render};
 
     fn on_cores(trace: &Trace, cores: u16) -> Arc<Plan> {
@@ -322,6 +344,21 @@ mod tests {
 
     fn supplies(source: &Source, cores: u16) -> Vec<Supply> {
         (0..cores).map(|core| Supply::of(source, CoreIndex(core))).collect()
+    }
+
+    #[test]
+    fn recorded_prompts_are_rendered_ahead_as_they_are_at_once() {
+        let prompt = "tab\t and \"quotes\" ".repeat(2_000);
+        let rows = [(9, vec![1, 2]), (3, vec![]), (8, vec![4; 900])];
+        let trace = with_prompts(trace(&rows, 16), &[&prompt, "", "short"]);
+        let options = PlanOptions { cores: 2, copies: 3, ..PlanOptions::default() };
+        let plan = Arc::new(build(&trace, &options).expect("a plan"));
+        let bodies = render(&plan, &trace, &RenderOptions::default()).expect("rendered");
+        let budget = least(&plan, &trace, 2);
+        let sent = send_all(&mut renderer(&plan, &trace, 2, budget), 2, budget);
+        for (number, bytes) in (0..).zip(&sent) {
+            assert!(*bytes == request(&bodies, number), "request {number}");
+        }
     }
 
     /// Sends everything, each core what it has as soon as it has it, and gives what was sent.

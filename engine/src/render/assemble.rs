@@ -9,11 +9,14 @@ use std::collections::HashMap;
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::record::Record;
+use onbeat_shared::trace::recorded;
 
 use crate::limits::WRITE_PARTS_MAX;
 use crate::plan::Plan;
 use crate::render::arena::Texts;
-use crate::render::body::{closing, opening, spans};
+use crate::render::body::{
+    Closing, Limits, append_hints, append_mark, closing, limits, opening, spans,
+};
 use crate::render::layout::{Layout, requests};
 use crate::render::{Bodies, Part, RenderError, RenderOptions, head};
 
@@ -25,13 +28,16 @@ struct Assembler<'a> {
     options: &'a RenderOptions,
     layout: &'a Layout,
     places: Vec<Part>,
+    /// Where recorded prompts lie, in chunks from `first_recorded` on.
+    recorded: recorded::Texts,
+    first_recorded: u32,
     chunks: Vec<Box<[u8]>>,
     /// The chunk of heads being filled; it will be the next of `chunks`.
     heads: Vec<u8>,
     /// For each server, what all heads start with.
     commons: Vec<Part>,
-    /// For each output limit, what stands behind the text.
-    closings: HashMap<Option<u32>, Part>,
+    /// For each pair of output lengths, what stands behind the text.
+    closings: HashMap<Limits, (Part, Closing)>,
     parts: Vec<Part>,
     first_part: Vec<u64>,
     body_bytes: Vec<u64>,
@@ -46,12 +52,21 @@ pub(crate) fn assemble(
     options: &RenderOptions,
     layout: &Layout,
     texts: Texts,
+    recorded: recorded::Texts,
 ) -> Result<Bodies, RenderError> {
-    let mut assembler = Assembler::new(plan, options, layout, texts)?;
+    let mut assembler = Assembler::new(plan, options, layout, texts, recorded)?;
+    let mut hints = Vec::new();
+    let mut mark = Vec::new();
     for (row, record) in requests(plan, trace) {
         let session = &plan.sessions[row.session.as_usize()];
-        assembler.gather_text(trace, plan.copy(row.request), row, record);
-        assembler.request(row, session);
+        let (place, copy) = (plan.record_of[row.request.as_usize()], plan.copy(row.request));
+        assembler.gather_text(trace, copy, row, record);
+        assembler.gather_recorded(place);
+        hints.clear();
+        append_hints(trace, options, place, copy, &mut hints);
+        mark.clear();
+        append_mark(trace, options, copy, &mut mark);
+        assembler.request(row, session, &mark, &hints);
     }
     assembler.seal_heads();
     assembler.first_part.push(assembler.parts.len() as u64);
@@ -70,9 +85,12 @@ impl<'a> Assembler<'a> {
         options: &'a RenderOptions,
         layout: &'a Layout,
         texts: Texts,
+        mut recorded: recorded::Texts,
     ) -> Result<Self, RenderError> {
         head::check_session_header(options)?;
         let Texts { mut chunks, places } = texts;
+        let first_recorded = u32::try_from(chunks.len()).expect("a chunk has many words");
+        chunks.append(&mut recorded.take_chunks());
         let mut shared = Vec::new();
         let chunk = u32::try_from(chunks.len()).expect("a chunk has many words");
         let mut share = |bytes: &[u8]| {
@@ -86,15 +104,18 @@ impl<'a> Assembler<'a> {
         }
         let mut closings = HashMap::new();
         for row in &plan.rows {
-            closings
-                .entry(row.max_tokens)
-                .or_insert_with(|| share(&closing(options, row.max_tokens)));
+            closings.entry(limits(row)).or_insert_with(|| {
+                let closing = closing(options, limits(row));
+                (share(&[&*closing.before, &closing.after].concat()), closing)
+            });
         }
         chunks.push(shared.into_boxed_slice());
         Ok(Self {
             options,
             layout,
             places,
+            recorded,
+            first_recorded,
             chunks,
             heads: Vec::with_capacity(HEAD_CHUNK_BYTES + HEAD_CHUNK_BYTES / 8),
             commons,
@@ -107,17 +128,20 @@ impl<'a> Assembler<'a> {
         })
     }
 
-    /// Puts a request around the text that was gathered.
-    fn request(&mut self, row: &PlanRow, session: &str) {
+    /// Puts a request around the text that was gathered; `mark` comes before it and `hints` behind.
+    fn request(&mut self, row: &PlanRow, session: &str, mark: &[u8], hints: &[u8]) {
         let opening = opening(self.options.endpoint);
-        let closing = self.closings[&row.max_tokens];
+        let (closing, pieces) = &self.closings[&limits(row)];
+        let closing = *closing;
         let text_bytes: u64 = self.text.iter().map(|part| u64::from(part.len)).sum();
-        let body_bytes = opening.len() as u64 + text_bytes + u64::from(closing.len);
+        let around = opening.len() + mark.len() + hints.len();
+        let body_bytes = around as u64 + text_bytes + u64::from(closing.len);
         self.first_part.push(self.parts.len() as u64);
         self.body_bytes.push(body_bytes);
         let start = self.heads.len();
         head::append_own(&mut self.heads, self.options, row.request.0, session, body_bytes);
         self.heads.extend_from_slice(opening);
+        self.heads.extend_from_slice(mark);
         // Besides the text there are the head's two halves and the closing.
         if self.text.len() + 3 > WRITE_PARTS_MAX {
             for part in self.text.drain(..) {
@@ -133,7 +157,19 @@ impl<'a> Assembler<'a> {
         self.parts.push(self.commons[usize::from(row.target)]);
         self.parts.push(own);
         self.parts.append(&mut self.text);
-        self.parts.push(closing);
+        if hints.is_empty() {
+            self.parts.push(closing);
+        } else {
+            let start = self.heads.len();
+            for piece in [&pieces.before, hints, &pieces.after] {
+                self.heads.extend_from_slice(piece);
+            }
+            self.parts.push(Part {
+                chunk,
+                start: short(start),
+                len: short(self.heads.len() - start),
+            });
+        }
         if self.heads.len() >= HEAD_CHUNK_BYTES {
             self.seal_heads();
         }
@@ -156,6 +192,13 @@ impl<'a> Assembler<'a> {
                 }
                 _ => self.text.push(part),
             }
+        }
+    }
+
+    /// The slice of a recorded prompt, into `self.text`.
+    fn gather_recorded(&mut self, place: u32) {
+        if let Some((chunk, start, len)) = self.recorded.place(place) {
+            self.text.push(Part { chunk: self.first_recorded + chunk, start, len });
         }
     }
 

@@ -1,7 +1,7 @@
 //! The JSON around a prompt: what comes before the text and what comes after it.
 //!
 //! Keys come in AIPerf's order, so that bodies can be compared byte for byte. The text itself needs
-//! no escaping: it is made of lower-case words.
+//! no escaping: it is made of lower-case words, or was escaped when it was read.
 
 use std::io::Write;
 
@@ -9,8 +9,9 @@ use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::record::Record;
 use onbeat_shared::units::RequestIndex;
+use serde_json::{Map, Value};
 
-use crate::plan::Plan;
+use crate::plan::{Plan, id_of_copy};
 use crate::prompt::{TextKey, scope};
 use crate::render::{Endpoint, RenderOptions};
 
@@ -31,36 +32,128 @@ pub(crate) const fn opening(endpoint: Endpoint) -> &'static [u8] {
     }
 }
 
-/// What stands behind the prompt's text.
-pub(crate) fn closing(options: &RenderOptions, max_tokens: Option<u32>) -> Vec<u8> {
-    let mut out = match options.endpoint {
-        Endpoint::Chat => b"\"}]".to_vec(),
-        Endpoint::Completions => b"\"".to_vec(),
-    };
-    let model = serde_json::Value::from(options.model.as_str());
-    write!(out, ",\"model\":{model},\"stream\":{}", options.streaming).expect("a Vec takes all");
+/// Output lengths a request asks for: at most, and at least.
+pub(crate) type Limits = (Option<u32>, Option<u32>);
+
+/// What stands behind the prompt's text, in two pieces: a request's own hints come between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Closing {
+    pub(crate) before: Vec<u8>,
+    pub(crate) after: Vec<u8>,
+}
+
+/// The output lengths of a request.
+pub(crate) const fn limits(row: &PlanRow) -> Limits {
+    (row.max_tokens, row.min_tokens)
+}
+
+/// What stands behind the text of a request of these output lengths.
+///
+/// Members are merged as AIPerf does it: ours, then the user's own, then the row's; the last value
+/// of a key counts, in the place of the first.
+pub(crate) fn closing(options: &RenderOptions, (max_tokens, min_tokens): Limits) -> Closing {
+    let mut members = Map::new();
+    members.insert("model".to_owned(), options.model.as_str().into());
+    members.insert("stream".to_owned(), options.streaming.into());
     if let Some(max_tokens) = max_tokens {
         let key = match options.endpoint {
             Endpoint::Chat if !options.legacy_max_tokens => "max_completion_tokens",
             _ => "max_tokens",
         };
-        write!(out, ",\"{key}\":{max_tokens}").expect("a Vec takes all");
+        members.insert(key.to_owned(), max_tokens.into());
     }
+    members.extend(options.extra.iter().cloned());
+    if let Some(min_tokens) = min_tokens {
+        members.insert("min_tokens".to_owned(), min_tokens.into());
+    }
+    let mut after = Vec::new();
     if options.streaming && options.include_usage {
-        out.extend_from_slice(b",\"stream_options\":{\"include_usage\":true}");
+        match members.get_mut("stream_options") {
+            Some(Value::Object(own)) => {
+                own.entry("include_usage").or_insert(true.into());
+            }
+            Some(_) => {}
+            None => after.extend_from_slice(b",\"stream_options\":{\"include_usage\":true}"),
+        }
     }
-    out.push(b'}');
-    out
+    after.push(b'}');
+    let mut before = match options.endpoint {
+        Endpoint::Chat => b"\"}],".to_vec(),
+        Endpoint::Completions => b"\",".to_vec(),
+    };
+    let mut object = serde_json::to_vec(&members).expect("plain values serialise");
+    // The brackets of the whole are elsewhere.
+    object.pop();
+    before.extend_from_slice(&object[1..]);
+    Closing { before, after }
 }
 
-/// The runs of words a record's prompt is made of, `input_tokens` words in all.
+/// Adds the hints of one request, which stand between the pieces of its closing: block ids and
+/// block size as recorded with its prompt. A copy of the trace has ids of its own.
+pub(crate) fn append_hints(
+    trace: &Trace,
+    options: &RenderOptions,
+    place: u32,
+    copy: u32,
+    out: &mut Vec<u8>,
+) {
+    if !trace.recorded.prompts || options.omit_kv_hints {
+        return;
+    }
+    let ids = trace.blocks_of(&trace.records[place as usize]);
+    let mut before = b",\"hash_ids\":[".as_slice();
+    for id in ids.iter() {
+        out.extend_from_slice(before);
+        before = b",";
+        let id = id_of_copy(id, copy);
+        let written = if copy == 0 && trace.recorded.signed_ids {
+            write!(out, "{}", id.cast_signed())
+        } else {
+            write!(out, "{id}")
+        };
+        written.expect("a Vec takes all");
+    }
+    if !ids.is_empty() {
+        out.push(b']');
+    }
+    if let Some(tokens) = trace.recorded.block_tokens.get(place as usize).copied().flatten() {
+        write!(out, ",\"block_size\":{tokens}").expect("a Vec takes all");
+    }
+}
+
+/// Most bytes that the hints of a request take.
+pub(crate) fn hint_bytes_at_most(trace: &Trace, place: u32) -> usize {
+    // An id has at most twenty digits, and a comma.
+    trace.records[place as usize].block_count as usize * 21 + 64
+}
+
+/// Words that a copy of the trace puts before its recorded prompts, so that it shares no prefix with
+/// another copy.
+pub(crate) const MARK_WORDS: usize = 4;
+
+/// Adds what stands before the recorded prompts of a copy of the trace: nothing for the first one.
+pub(crate) fn append_mark(trace: &Trace, options: &RenderOptions, copy: u32, out: &mut Vec<u8>) {
+    if trace.recorded.prompts && copy > 0 {
+        TextKey::block(options.seed, scope(copy, 0), 0).append(MARK_WORDS, out);
+        out.extend_from_slice(b"\\n");
+    }
+}
+
+/// The prompt that a record holds, as it stands in JSON; empty when its text is made of words.
+pub(crate) fn recorded(trace: &Trace, place: u32) -> &[u8] {
+    if trace.recorded.texts.is_empty() { &[] } else { trace.recorded.texts.get(place) }
+}
+
+/// The runs of words a record's prompt is made of, `input_tokens` words in all; none when the prompt
+/// itself was recorded.
 pub(crate) fn spans<'a>(
     trace: &'a Trace,
     record: &'a Record,
 ) -> impl Iterator<Item = Span> + use<'a> {
     let block_tokens = trace.block_tokens;
-    let mut left = record.input_tokens;
-    let blocks = trace.blocks_of(record).iter().map(Some);
+    let made = usize::from(!trace.recorded.prompts);
+    let mut left = if made == 0 { 0 } else { record.input_tokens };
+    let blocks = trace.blocks_of(record).iter().take(made * usize::MAX).map(Some);
     blocks.chain([None]).filter_map(move |id| {
         let words = if id.is_some() { left.min(block_tokens) } else { left };
         left -= words;

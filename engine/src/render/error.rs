@@ -35,6 +35,13 @@ pub enum RenderError {
         /// Its length in tokens.
         tokens: u32,
     },
+    /// A member of the user's own that is decided elsewhere.
+    Extra {
+        /// Its key.
+        key: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
     /// A header that cannot be sent; the text names it and never repeats its value.
     Header(String),
     /// A thread could not be started.
@@ -62,6 +69,9 @@ impl fmt::Display for RenderError {
                 "{file}: line {row}: field \"input_length\": found {tokens}; right would be at most {}",
                 crate::limits::PROMPT_TOKENS_MAX
             ),
+            Self::Extra { key, instead } => {
+                write!(out, "--extra-inputs {key}: is decided for every request; {instead}")
+            }
             Self::Header(words) => out.write_str(words),
             Self::Thread(words) => write!(out, "could not start a rendering thread: {words}"),
         }
@@ -79,6 +89,7 @@ impl From<RenderError> for EngineError {
     fn from(error: RenderError) -> Self {
         match error {
             RenderError::Header(words) => Self::Usage(words),
+            RenderError::Extra { .. } => Self::Usage(error.to_string()),
             RenderError::Prompt { .. } => Self::Input(error.to_string()),
             RenderError::OverBudget { .. }
             | RenderError::WindowOverBudget { .. }

@@ -3,9 +3,9 @@
 //! A request is head + slices + tail. The text of a block is kept once however many requests share
 //! it, neighbouring slices are joined, and no request has more than
 //! [`WRITE_PARTS_MAX`](crate::limits::WRITE_PARTS_MAX) parts. The bytes depend on the trace, the
-//! plan and the options only, never on when or by how many threads they were rendered. What does not
-//! fit the budget all at once is rendered during the run, by a thread that sends nothing
-//! ([`Renderer`]); a core finds its requests in its [`Supply`] either way.
+//! plan and the options only, never on when or by how many threads they were rendered. What does
+//! not fit the budget all at once is rendered during the run, by a thread that sends nothing
+//! ([`Renderer`]); a core finds its requests in its [`supply`] either way.
 
 mod ahead;
 mod arena;
@@ -20,11 +20,13 @@ mod page;
 pub mod secret;
 pub mod supply;
 
+use std::mem;
 use std::num::NonZero;
 use std::sync::Arc;
 
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
+use onbeat_shared::trace::recorded::Texts;
 use onbeat_shared::units::RequestIndex;
 
 use crate::limits::{PROMPT_TOKENS_MAX, RENDER_AHEAD_BYTES};
@@ -87,12 +89,16 @@ const REQUEST_BYTES: u64 = 256;
 /// too long to be one, or a thread cannot be started.
 pub fn prepare(
     mut plan: Plan,
-    trace: Trace,
+    mut trace: Trace,
     options: RenderOptions,
     cores: u16,
 ) -> Result<Prepared, RenderError> {
     if options.when != When::Ahead {
-        match render(&plan, &trace, &options) {
+        let layout = measured(&plan, &trace, &options);
+        // Recorded prompts are not copied, so they are only taken once they are sure to fit.
+        let texts =
+            if layout.is_ok() { mem::take(&mut trace.recorded.texts) } else { Texts::default() };
+        match layout.and_then(|layout| whole(&plan, &trace, &options, layout, texts)) {
             Ok(bodies) => {
                 for row in &mut plan.rows {
                     row.body_bytes = NonZero::new(bodies.body_bytes(row.request));
@@ -120,21 +126,33 @@ pub fn prepare(
 /// When the bytes do not fit the budget, a header cannot be sent, a prompt is too long to be one,
 /// or a thread cannot be started.
 pub fn render(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<Bodies, RenderError> {
+    let layout = measured(plan, trace, options)?;
+    whole(plan, trace, options, layout, trace.recorded.texts.clone())
+}
+
+/// What there is to render, once it is known to fit the budget.
+fn measured(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<Layout, RenderError> {
     check_prompts(plan, trace)?;
-    let mut layout = Layout::measure(plan, trace);
-    let Budget { bytes: budget, named } = Budget::of(options);
-    let over = |needed| RenderError::OverBudget { needed, budget, named };
+    let layout = Layout::measure(plan, trace);
     let expected = Vocabulary::shared().expected_bytes(layout.words());
     let expected = expected.saturating_add(REQUEST_BYTES * plan.rows.len() as u64);
-    if expected > budget {
-        return Err(over(expected));
-    }
+    Budget::of(options).check(expected.saturating_add(trace.recorded.texts.bytes()))?;
+    Ok(layout)
+}
+
+fn whole(
+    plan: &Plan,
+    trace: &Trace,
+    options: &RenderOptions,
+    mut layout: Layout,
+    recorded: Texts,
+) -> Result<Bodies, RenderError> {
     layout.place(plan, trace, options.seed);
     let texts = arena::render(&layout, options.threads)?;
-    let bodies = assemble::assemble(plan, trace, options, &layout, texts)?;
+    let bodies = assemble::assemble(plan, trace, options, &layout, texts, recorded)?;
     // Texts of too many pieces are copied, which nobody could foresee.
-    if bodies.copied > 0 && bodies.memory_bytes() > budget {
-        return Err(over(bodies.memory_bytes()));
+    if bodies.copied > 0 {
+        Budget::of(options).check(bodies.memory_bytes())?;
     }
     Ok(bodies)
 }
@@ -144,6 +162,9 @@ pub fn render(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<Bod
 /// # Errors
 /// For the first such prompt in send order.
 pub fn check_prompts(plan: &Plan, trace: &Trace) -> Result<(), RenderError> {
+    if trace.recorded.prompts {
+        return Ok(());
+    }
     let mut requests = layout::requests(plan, trace);
     let long = requests.find(|(_, record)| record.input_tokens > PROMPT_TOKENS_MAX);
     long.map_or(Ok(()), |(row, record)| {
@@ -164,18 +185,28 @@ pub fn append_body(
     request: RequestIndex,
     out: &mut Vec<u8>,
 ) {
+    let (place, copy) = (plan.record_of[request.as_usize()], plan.copy(request));
+    let closing = body::closing(options, body::limits(&plan.rows[request.as_usize()]));
     out.extend_from_slice(body::opening(options.endpoint));
+    body::append_mark(trace, options, copy, out);
+    out.extend_from_slice(body::recorded(trace, place));
     for (key, words) in body::texts(plan, trace, options, request) {
         key.append(words, out);
     }
-    let limit = plan.rows[request.as_usize()].max_tokens;
-    out.extend_from_slice(&body::closing(options, limit));
+    out.extend_from_slice(&closing.before);
+    body::append_hints(trace, options, place, copy, out);
+    out.extend_from_slice(&closing.after);
 }
 
 impl Budget {
     fn of(options: &RenderOptions) -> Self {
         let bytes = options.budget_bytes.unwrap_or_else(memory::default_budget);
         Self { bytes, named: options.budget_bytes.is_some() }
+    }
+
+    fn check(self, needed: u64) -> Result<(), RenderError> {
+        let Self { bytes: budget, named } = self;
+        if needed <= budget { Ok(()) } else { Err(RenderError::OverBudget { needed, budget, named }) }
     }
 }
 

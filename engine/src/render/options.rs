@@ -4,9 +4,11 @@
 
 use std::num::NonZero;
 
+use onbeat_shared::trace::Trace;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::render::Secret;
+use crate::render::{RenderError, Secret};
 
 /// Which of the OpenAI-compatible endpoints is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +48,8 @@ pub struct RenderOptions {
     pub destinations: Vec<Destination>,
     /// The endpoint, which decides the body's shape.
     pub endpoint: Endpoint,
+    /// Whether the user named it; else the trace decides, see [`RenderOptions::for_trace`].
+    pub endpoint_named: bool,
     /// A path that replaces the endpoint's usual one.
     pub path: Option<String>,
     /// The model that is asked for.
@@ -56,6 +60,10 @@ pub struct RenderOptions {
     pub include_usage: bool,
     /// Whether chat bodies say `max_tokens` instead of `max_completion_tokens`.
     pub legacy_max_tokens: bool,
+    /// Members of the user's own that are added to every body.
+    pub extra: Vec<(String, Value)>,
+    /// Whether recorded block ids and block sizes are kept out of bodies.
+    pub omit_kv_hints: bool,
     /// Headers of the user's own; one of our names replaces ours.
     pub headers: Vec<(String, Secret)>,
     /// The header that carries the session's name.
@@ -95,6 +103,34 @@ impl Endpoint {
     }
 }
 
+impl RenderOptions {
+    /// The options for the requests of a trace: recorded prompts are completions, unless the user
+    /// said otherwise. `min_tokens` is whether rows say it.
+    ///
+    /// # Errors
+    /// When a member of the user's own is one that the rows or other options decide.
+    pub fn for_trace(mut self, trace: &Trace, min_tokens: bool) -> Result<Self, RenderError> {
+        if !self.endpoint_named && trace.recorded.prompts {
+            self.endpoint = Endpoint::Completions;
+        }
+        let rows = trace.recorded.prompts;
+        let hints = rows && !self.omit_kv_hints;
+        for (key, instead, decided) in [
+            ("prompt", "the trace has the prompts", true),
+            ("messages", "the trace has the prompts", true),
+            ("stream", "use --streaming or --no-streaming instead", true),
+            ("min_tokens", "pass --no-force-min-tokens to send your value", rows && min_tokens),
+            ("hash_ids", "pass --omit-kv-hints to send your value", hints),
+            ("block_size", "pass --omit-kv-hints to send your value", hints),
+        ] {
+            if decided && self.extra.iter().any(|(own, _)| own == key) {
+                return Err(RenderError::Extra { key, instead });
+            }
+        }
+        Ok(self)
+    }
+}
+
 impl Default for RenderOptions {
     fn default() -> Self {
         Self {
@@ -103,11 +139,14 @@ impl Default for RenderOptions {
                 base_path: String::new(),
             }],
             endpoint: Endpoint::Chat,
+            endpoint_named: false,
             path: None,
             model: "default".to_owned(),
             streaming: true,
             include_usage: true,
             legacy_max_tokens: false,
+            extra: Vec::new(),
+            omit_kv_hints: false,
             headers: Vec::new(),
             session_header: "X-Correlation-ID".to_owned(),
             api_key: None,

@@ -4,7 +4,7 @@ use std::num::NonZero;
 
 use onbeat_shared::trace::blocks::BlockIds;
 use onbeat_shared::trace::record::Record;
-use onbeat_shared::trace::recorded::Recorded;
+use onbeat_shared::trace::recorded::{Recorded, Texts};
 use onbeat_shared::trace::session::SessionNames;
 use onbeat_shared::trace::{Format, Source, Trace};
 use onbeat_shared::units::{RequestIndex, SessionIndex, TraceNanos};
@@ -229,12 +229,108 @@ fn copies_share_text_inside_themselves_and_none_with_each_other() {
             assert!(self::request(&bodies, request.0).ends_with(&direct));
         }
         if copy == 0 {
-            assert_eq!(prompts, [0, 1, 2].map(|r| self::prompt(&whole, r)), "the trace itself");
+            assert_eq!(prompts, [0, 1, 2].map(|r| prompt(&whole, r)), "the trace itself");
         }
     }
     starts.sort_unstable();
     starts.dedup();
     assert_eq!(starts.len(), 6, "two texts a copy begin differently, and no other copy's alike");
+}
+
+/// A trace that recorded its prompts, the way Baseten's do.
+pub(super) fn with_prompts(mut trace: Trace, prompts: &[&str]) -> Trace {
+    let mut texts = Texts::for_records(trace.records.len());
+    for (record, prompt) in (0..).zip(prompts) {
+        texts.put(record, prompt);
+    }
+    trace.recorded = Recorded {
+        prompts: true,
+        texts,
+        block_tokens: trace.records.iter().map(|record| (record.row != 2).then_some(64)).collect(),
+        ..Recorded::default()
+    };
+    trace
+}
+
+#[test]
+fn recorded_prompts_stand_in_bodies_with_their_hints() {
+    let rows = [(9, vec![1, u64::MAX]), (0, vec![]), (5, vec![]), (7, vec![3])];
+    let prompts = ["A \"quoted\"\tword\n\u{1}\u{e9}\u{1f600}", "", "plain", "x"];
+    let mut trace = with_prompts(trace(&rows, 64), &prompts);
+    let plan = planned(&trace);
+    let options = RenderOptions {
+        extra: vec![("temperature".to_owned(), 0.5.into()), ("max_tokens".to_owned(), 99.into())],
+        ..RenderOptions::default()
+    };
+    let options = options.for_trace(&trace, true).expect("nothing collides");
+    let bodies = render(&plan, &trace, &options).expect("rendered");
+    let body = |number: u32| split(&bodies, number).1;
+    let escaped = "A \\\"quoted\\\"\\tword\\n\\u0001\u{e9}\u{1f600}";
+    let head =
+        |prompt: &str| format!("{{\"prompt\":\"{prompt}\",\"model\":\"default\",\"stream\":true");
+    let usage = "\"stream_options\":{\"include_usage\":true}}";
+    let expected = [
+        format!(
+            "{},\"max_tokens\":99,\"temperature\":0.5,\"min_tokens\":5,\
+             \"hash_ids\":[1,18446744073709551615],\"block_size\":64,{usage}",
+            head(escaped)
+        ),
+        format!("{},\"max_tokens\":99,\"temperature\":0.5,\"min_tokens\":6,{usage}", head("")),
+    ];
+    assert_eq!([body(0), body(1)], expected);
+    assert_eq!(prompt(&bodies, 0), prompts[0], "what is meant is what was recorded");
+    for row in &plan.rows {
+        let mut direct = Vec::new();
+        append_body(&plan, &trace, &options, row.request, &mut direct);
+        assert!(request(&bodies, row.request.0).ends_with(&direct));
+    }
+    let bare = RenderOptions { omit_kv_hints: true, extra: Vec::new(), ..options.clone() };
+    let without = render(&plan, &trace, &bare).expect("rendered");
+    let expected = format!("{},\"max_tokens\":5,\"min_tokens\":5,{usage}", head(escaped));
+    assert_eq!(split(&without, 0).1, expected);
+    trace.recorded.signed_ids = true;
+    let signed = render(&plan, &trace, &options).expect("rendered");
+    assert!(split(&signed, 0).1.contains("\"hash_ids\":[1,-1],"));
+}
+
+#[test]
+fn copies_of_recorded_prompts_share_no_prefix() {
+    let trace = with_prompts(trace(&[(9, vec![5]), (9, vec![5])], 64), &["Once upon", "Once more"]);
+    let options = PlanOptions { copies: 2, ..PlanOptions::default() };
+    let plan = build(&trace, &options).expect("a plan");
+    let bodies = render(&plan, &trace, &RenderOptions::default()).expect("rendered");
+    let of_copy = |copy: u32| {
+        let own = (0..4).filter(|&number| plan.copy(RequestIndex(number)) == copy);
+        own.map(|number| {
+            let body: Value = serde_json::from_str(&split(&bodies, number).1).expect("JSON");
+            (prompt(&bodies, number), body["hash_ids"][0].as_u64().expect("an id"))
+        })
+        .collect::<Vec<_>>()
+    };
+    let (first, second) = (of_copy(0), of_copy(1));
+    assert!(first.iter().all(|(prompt, id)| prompt.starts_with("Once") && *id == 5), "{first:?}");
+    let mark = second[0].0.split_once('\n').expect("a line of its own").0.to_owned();
+    for (prompt, id) in &second {
+        assert!(prompt.starts_with(&format!("{mark}\nOnce")) && *id == second[0].1, "{second:?}");
+    }
+    assert!(mark.matches(' ').count() == 4 && second[0].1 != 5);
+}
+
+#[test]
+fn members_that_rows_decide_are_refused() {
+    let recorded = with_prompts(trace(&[(1, vec![])], 64), &["x"]);
+    let refused = |key: &str, trace: &Trace, omit_kv_hints: bool, min_tokens: bool| {
+        let extra = vec![(key.to_owned(), 1.into())];
+        let options = RenderOptions { extra, omit_kv_hints, ..RenderOptions::default() };
+        options.for_trace(trace, min_tokens).err().map(|error| error.to_string())
+    };
+    let words = refused("min_tokens", &recorded, false, true).expect("refused");
+    assert!(words.contains("pass --no-force-min-tokens"), "{words}");
+    assert_eq!(refused("min_tokens", &recorded, false, false), None);
+    assert!(refused("hash_ids", &recorded, false, true).is_some());
+    assert_eq!(refused("block_size", &recorded, true, true), None);
+    assert_eq!(refused("min_tokens", &trace(&[(1, vec![])], 64), false, true), None);
+    assert!(refused("messages", &recorded, true, false).is_some());
 }
 
 proptest! {

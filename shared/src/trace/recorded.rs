@@ -118,6 +118,18 @@ impl Texts {
         }
     }
 
+    /// Where the text of a record lies: its chunk, its start and its length; `None` when no text was
+    /// read.
+    #[must_use]
+    pub fn place(&self, record: u32) -> Option<(u32, u32, u32)> {
+        self.places.get(record as usize).map(|place| (place.chunk, place.start, place.len))
+    }
+
+    /// Takes the chunks out; places stay what they are.
+    pub fn take_chunks(&mut self) -> Vec<Box<[u8]>> {
+        std::mem::take(&mut self.chunks).into_iter().map(Vec::into_boxed_slice).collect()
+    }
+
     /// Bytes of all texts.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -179,7 +191,9 @@ mod tests {
         let long = "x".repeat(CHUNK_ROOM + 5);
         texts.put(1, &long);
         assert_eq!(texts.get(1), long.as_bytes());
-        assert_eq!(texts.bytes(), 14 + long.len() as u64);
+        assert_eq!(texts.bytes(), 16 + long.len() as u64);
+        assert_eq!(texts.place(2), Some((0, 0, 16)));
+        assert_eq!(texts.take_chunks().len(), 2);
     }
 
     #[test]

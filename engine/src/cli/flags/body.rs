@@ -4,6 +4,7 @@ use std::num::NonZero;
 
 use clap::{Args, ValueEnum};
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
@@ -17,9 +18,10 @@ pub struct BodyFlags {
     #[arg(long, short, visible_alias = "model-names", value_name = "NAME")]
     pub model: Option<String>,
 
-    /// The kind of endpoint, which decides the body's shape.
-    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
-    pub endpoint_type: EndpointFlag,
+    /// The kind of endpoint, which decides the body's shape (default: completions where prompts are
+    /// recorded, else chat).
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub endpoint_type: Option<EndpointFlag>,
 
     /// A path that replaces the endpoint's usual one.
     #[arg(long, visible_alias = "custom-endpoint", value_name = "PATH")]
@@ -40,6 +42,15 @@ pub struct BodyFlags {
     /// Say `max_tokens` instead of `max_completion_tokens` in chat bodies.
     #[arg(long)]
     pub use_legacy_max_tokens: bool,
+
+    /// Add a member to every body, as `key:value` or as a JSON object; may be repeated.
+    #[arg(long, value_name = "KEY:VALUE", value_parser = extra)]
+    pub extra_inputs: Vec<ExtraFlag>,
+
+    /// Keep recorded block ids and block sizes out of bodies, for servers that refuse what they do
+    /// not know.
+    #[arg(long)]
+    pub omit_kv_hints: bool,
 
     /// Add a header; may be repeated, and replaces a header of ours of the same name.
     #[arg(long, short = 'H', value_name = "NAME: VALUE", value_parser = header)]
@@ -74,11 +85,10 @@ pub struct BodyFlags {
 }
 
 /// `--endpoint-type` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndpointFlag {
     /// /v1/chat/completions: the prompt is one user message.
-    #[default]
     Chat,
     /// /v1/completions: the prompt is a string.
     Completions,
@@ -96,6 +106,11 @@ pub enum WhenFlag {
     /// During the run, as far ahead as --render-budget reaches.
     Ahead,
 }
+
+/// One `--extra-inputs` as typed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct ExtraFlag(pub Map<String, Value>);
 
 /// One `--header` as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,14 +150,17 @@ impl BodyFlags {
         let default = RenderOptions::default();
         Ok(RenderOptions {
             endpoint: match self.endpoint_type {
-                EndpointFlag::Chat => Endpoint::Chat,
-                EndpointFlag::Completions => Endpoint::Completions,
+                Some(EndpointFlag::Completions) => Endpoint::Completions,
+                Some(EndpointFlag::Chat) | None => Endpoint::Chat,
             },
+            endpoint_named: self.endpoint_type.is_some(),
             path: self.endpoint.clone(),
             model: self.model.clone().unwrap_or(default.model),
             streaming: !self.no_streaming,
             include_usage: !self.no_include_usage,
             legacy_max_tokens: self.use_legacy_max_tokens,
+            extra: self.extra_inputs.iter().flat_map(|extra| extra.0.clone()).collect(),
+            omit_kv_hints: self.omit_kv_hints,
             headers: headers.collect(),
             session_header: self.session_header.clone(),
             api_key: self.api_key.clone().filter(|key| !key.reveal().is_empty()),
@@ -176,6 +194,18 @@ impl BodyFlags {
 fn header(text: &str) -> Result<HeaderFlag, String> {
     let (name, value) = text.split_once(':').unwrap_or(("", text));
     Ok(HeaderFlag { name: name.trim().to_owned(), value: Secret::new(value.trim()) })
+}
+
+fn extra(text: &str) -> Result<ExtraFlag, String> {
+    let right = "give `key:value`, like `temperature:0.5`, or a JSON object";
+    if text.trim_start().starts_with('{') {
+        let object = serde_json::from_str(text).map_err(|error| format!("{error}; {right}"))?;
+        return Ok(ExtraFlag(object));
+    }
+    let (key, value) = text.split_once(':').filter(|(key, _)| !key.is_empty()).ok_or(right)?;
+    // What is no JSON is a text: `stop:END` needs no quotes.
+    let value = serde_json::from_str(value).unwrap_or_else(|_no_json| value.into());
+    Ok(ExtraFlag(Map::from_iter([(key.to_owned(), value)])))
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
@@ -236,6 +266,7 @@ mod tests {
         ];
         let options = parse(&words).expect("parses").options().expect("meant");
         assert_eq!((options.model.as_str(), options.endpoint), ("m", Endpoint::Completions));
+        assert!(options.endpoint_named && !options.omit_kv_hints);
         assert!(options.streaming && !options.include_usage && !options.legacy_max_tokens);
         assert_eq!(options.headers, [("X-A".to_owned(), Secret::new("b: c"))]);
         assert_eq!((options.seed, options.budget_bytes), (7, Some(4 << 30)));
@@ -243,6 +274,27 @@ mod tests {
         assert_eq!((options.threads.get(), options.path.as_deref()), (3, Some("/x")));
         let none = parse(&["--no-streaming"]).expect("parses").options().expect("meant");
         assert!(!none.streaming);
+    }
+
+    #[test]
+    fn extra_members_are_pairs_or_objects() {
+        let words = [
+            "--extra-inputs",
+            "temperature:0.5",
+            "--extra-inputs",
+            "stop:END",
+            "--extra-inputs",
+            "{\"a\":{\"b\":[1]},\"c\":null}",
+            "--omit-kv-hints",
+        ];
+        let options = parse(&words).expect("parses").options().expect("meant");
+        let json: Vec<String> =
+            options.extra.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(json, ["temperature=0.5", "stop=\"END\"", "a={\"b\":[1]}", "c=null"]);
+        assert!(options.omit_kv_hints && !options.endpoint_named);
+        for wrong in ["temperature", ":1", "{\"a\":", "[1]"] {
+            assert!(parse(&["--extra-inputs", wrong]).is_err(), "{wrong}");
+        }
     }
 
     #[test]
