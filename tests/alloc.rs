@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use onbeat::clock::monotonic_ns;
 
 /// Calls that are kept with their instant; more are only counted.
-const KEPT: usize = 1 << 16;
+const KEPT: usize = 1 << 20;
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 static INSTANTS: [AtomicI64; KEPT] = [const { AtomicI64::new(0) }; KEPT];

@@ -6,6 +6,7 @@
 
 pub mod alloc;
 pub mod scripted;
+pub mod secured;
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -121,6 +122,18 @@ impl Scenario {
         let ran = onbeat::run::run(self.config.clone(), watch);
         let run = std::fs::read(log).ok().map(|bytes| Run::read(&bytes).expect("it reads back"));
         (ran, run)
+    }
+
+    /// Replays against the server the configuration names.
+    ///
+    /// # Panics
+    /// When the run fails.
+    #[must_use]
+    pub fn run_as_meant(self) -> Run {
+        let (ran, _) = carry_out(self.config.clone());
+        let ran = ran.unwrap_or_else(|error| panic!("the run failed: {error}"));
+        let bytes = std::fs::read(&ran.log).expect("the run left a log");
+        Run::read(&bytes).expect("the log reads back")
     }
 
     /// Replays against nothing and returns what the user would read.

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use onbeat_shared::log::header::{Manifest, Pacing as PacingFacts, TraceSource};
+use onbeat_shared::log::header::{Manifest, Pacing as PacingFacts, Tls, TraceSource};
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::{CoreIndex, NANOS_PER_SECOND};
@@ -18,7 +18,7 @@ use crate::conductor::{Conducted, Job, Watch, conduct, host, warmup};
 use crate::doctor;
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
-use crate::net::reach::reach;
+use crate::net::reach::{Reached, reach};
 use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
 use crate::plan::{self, Plan, PlanOptions};
@@ -116,10 +116,15 @@ pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError>
         )));
     }
     let driver = choose_driver(config.driver, watch);
-    let way = Arc::new(reach(&config.target, &config.way)?);
+    if !config.target.is_secure()
+        && let Some(option) = config.way.tls.first_given()
+    {
+        watch.say(&format!("{option} changes nothing: --url does not begin with https://"));
+    }
+    let reached = reach(&config.target, &config.way)?;
     go_on(watch)?;
     let log = LogFile::create(&config.output, config.overwrite)?;
-    let ran = replay(&config, trace, plan, &cpus, driver, &way, log, watch);
+    let ran = replay(&config, trace, plan, &cpus, driver, reached, log, watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
 }
 
@@ -138,7 +143,7 @@ fn replay(
     plan: Plan,
     cpus: &[u16],
     driver: DriverKind,
-    way: &Arc<Way>,
+    reached: Reached,
     log: LogFile,
     watch: &mut dyn Watch,
 ) -> Result<Conducted, EngineError> {
@@ -196,9 +201,16 @@ fn replay(
         if let Some(words) = lock.shortfall() {
             watch.say(&words);
         }
+        tls: reached.tls.map(|facts| Tls {
+            version: facts.version,
+            cipher: facts.cipher,
+            verified: !config.way.tls.insecure,
+            ..Tls::default()
+        }),
         manifest.memory_lock = Some(lock.name().to_owned());
     }
-    let assignments = assign(config, &options, &plan, cpus, driver, way)?;
+    let way = Arc::new(reached.way);
+    let assignments = assign(config, &options, &plan, cpus, driver, &way)?;
     conduct(Job { plan, source, renderer, assignments, manifest, log }, watch)
 }
 

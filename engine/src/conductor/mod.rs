@@ -101,8 +101,12 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     let rendering =
         renderer.map(|renderer| Rendering::start(renderer, cpus, &shared)).transpose()?;
     let mut cores = Cores::start(&assignments, &shared)?;
-    let wake_error_ns = cores.wait_ready(watch)?;
-    manifest.pacing.wake_error_ns = wake_error_ns.max(0).cast_unsigned();
+    let warmed = cores.wait_ready(watch)?;
+    manifest.pacing.wake_error_ns = warmed.wake_error_ns.max(0).cast_unsigned();
+    if let Some(tls) = &mut manifest.tls {
+        (tls.connections, tls.resumed) = (warmed.connections, warmed.resumed);
+        watch.say(&tls.to_string());
+    }
     manifest.started_unix_ns = unix_ns();
     let mut exchanges = cores.exchanges.clone();
     let own = Arc::new(Exchange::new(CoreIndex::CONDUCTOR, CONDUCTOR_BLOCKS));
@@ -224,9 +228,9 @@ impl Cores {
         Ok(cores)
     }
 
-    /// Waits for every core's "ready"; returns the largest wake-up error among them.
-    fn wait_ready(&mut self, watch: &mut dyn Watch) -> Result<i64, EngineError> {
-        let mut wake_error_ns = 0;
+    /// Waits for every core's "ready"; returns what they report together.
+    fn wait_ready(&mut self, watch: &mut dyn Watch) -> Result<Warmed, EngineError> {
+        let mut warmed = Warmed::default();
         let mut waiting = self.threads.len();
         while waiting > 0 {
             if watch.stop() != Stop::No {
@@ -235,7 +239,7 @@ impl Cores {
             match self.ready.recv_timeout(TICK) {
                 Ok(ready) => {
                     waiting -= 1;
-                    wake_error_ns = wake_error_ns.max(ready.wake_error_ns);
+                    warmed.add(&ready);
                     judge_warm_up(&ready, watch)?;
                 }
                 // A core that ends before it is ready has failed.
@@ -247,7 +251,7 @@ impl Cores {
                 Err(_) => {}
             }
         }
-        Ok(wake_error_ns)
+        Ok(warmed)
     }
 
     fn all_finished(&self) -> bool {
@@ -299,6 +303,25 @@ impl Drop for Cores {
             self.stop_now();
             let _ = self.join();
         }
+    }
+}
+
+/// What the warm-up of all cores came to.
+#[derive(Debug, Default)]
+struct Warmed {
+    /// The largest wake-up error.
+    wake_error_ns: i64,
+    connections: u32,
+    /// Connections whose TLS session resumed an earlier one.
+    resumed: u32,
+}
+
+impl Warmed {
+    fn add(&mut self, ready: &CoreReady) {
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        self.wake_error_ns = self.wake_error_ns.max(ready.wake_error_ns);
+        self.connections = self.connections.saturating_add(count(ready.connections));
+        self.resumed = self.resumed.saturating_add(count(ready.resumed));
     }
 }
 

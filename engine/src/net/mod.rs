@@ -9,4 +9,5 @@ pub mod lent;
 pub mod reach;
 pub mod socket;
 pub mod target;
+pub mod tls;
 pub mod way;

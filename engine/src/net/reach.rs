@@ -1,10 +1,13 @@
-//! Before zero: does the server accept a connection, from every address that is to be used?
+//! Before zero: does the server accept a connection, from every address that is to be used, and is
+//! it the server it should be?
+//!
+//! Over TLS the first session of a run is made here, alone, so that the others can resume it.
 //!
 //! Blocks, for three seconds an address at most. What it finds out is the [`Way`] that the cores
 //! then take; what it cannot find is said in words that name the option, and nothing has been sent.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
@@ -15,18 +18,35 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::socket;
 use super::target::Target;
+use super::tls::{self, Client, Fault, Phase, Session};
 use super::way::{Peer, Way, WayOptions};
 use crate::error::EngineError;
 
 /// How long the server may take to accept a probe.
 const PROBE: Duration = Duration::from_secs(3);
+/// How long to wait for a ticket behind a handshake, or for the server's word on our certificate. A
+/// server that has either to say says it at once.
+const AFTERWORD: Duration = Duration::from_millis(300);
+
+/// The way to a server, and what was found there.
+#[derive(Debug)]
+pub struct Reached {
+    /// The way.
+    pub way: Way,
+    /// What the first TLS session agreed on; `None`: plain HTTP.
+    pub tls: Option<tls::Facts>,
+}
 
 /// The way to `target`, tried.
 ///
 /// # Errors
 /// When an option cannot be meant or nobody accepts a connection.
-pub fn reach(target: &Target, options: &WayOptions) -> Result<Way, EngineError> {
-    match &options.unix_socket {
+pub fn reach(target: &Target, options: &WayOptions) -> Result<Reached, EngineError> {
+    let client = match target.is_secure() {
+        true => Some(Client::new(target.host(), &options.tls)?),
+        false => None,
+    };
+    let (mut way, socket) = match &options.unix_socket {
         Some(path) => {
             if !options.local_addresses.is_empty() {
                 return Err(EngineError::Usage(
@@ -35,19 +55,82 @@ pub fn reach(target: &Target, options: &WayOptions) -> Result<Way, EngineError> 
                         .into(),
                 ));
             }
-            reach_unix(path)
+            reach_unix(path)?
         }
-        None => reach_tcp(target, &options.local_addresses),
-    }
+        None => reach_tcp(target, &options.local_addresses)?,
+    };
+    let Some(mut client) = client else { return Ok(Reached { way, tls: None }) };
+    let facts = greet(socket, &client)
+        .map_err(|fault| EngineError::Run(format!("{target} ({}): {fault}", way.peer)))?;
+    client.settle();
+    way.tls = Some(client);
+    Ok(Reached { way, tls: Some(facts) })
 }
 
-fn reach_unix(path: &Path) -> Result<Way, EngineError> {
-    let peer = Peer::unix(path)
-        .map_err(|words| EngineError::Usage(format!("--unix-socket {}: {words}", path.display())))?;
+/// The first session of a run: makes it, and waits for what the server adds behind the handshake.
+fn greet(socket: Option<OwnedFd>, client: &Client) -> Result<tls::Facts, Fault> {
+    // Whatever kind of stream socket it is: it is read from and written to.
+    let Some(mut stream) = socket.map(TcpStream::from) else { return Err(Fault::closed()) };
+    let mut session = client.begin()?;
+    while session.phase() == Phase::Handshake {
+        flush(&mut stream, &mut session).map_err(|error| Fault::broken_off(&error))?;
+        read(&mut stream, &mut session)?;
+    }
+    flush(&mut stream, &mut session).map_err(|error| Fault::broken_off(&error))?;
+    let facts = session.facts().ok_or_else(Fault::closed)?;
+    // A stream without this limit would only wait longer.
+    let _ = stream.set_read_timeout(Some(AFTERWORD));
+    while !client.may_resume() && session.phase() == Phase::Open {
+        match read(&mut stream, &mut session) {
+            Ok(()) => {}
+            // Nothing to add.
+            Err(fault) if fault.is_no_verdict() => break,
+            Err(fault) => return Err(fault),
+        }
+    }
+    if session.say_goodbye() {
+        let _ = flush(&mut stream, &mut session);
+    }
+    Ok(facts)
+}
+
+fn flush(stream: &mut TcpStream, session: &mut Session) -> io::Result<()> {
+    while !session.ready().is_empty() {
+        let count = stream.write(session.ready())?;
+        session.left(count);
+    }
+    Ok(())
+}
+
+/// One read of the first session; nothing but TLS's own messages is expected.
+fn read(stream: &mut TcpStream, session: &mut Session) -> Result<(), Fault> {
+    let mut buffer = [0; 4_096];
+    let count = match stream.read(&mut buffer) {
+        Ok(0) => return Err(Fault::closed()),
+        Ok(count) => count,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+        Err(error) => return Err(Fault::broken_off(&error)),
+    };
+    let received = session.receive(&buffer[..count], &mut Vec::new());
+    if received.is_err() {
+        // The alert that says why; whether it arrives changes nothing.
+        let _ = flush(stream, session);
+    }
+    received.map(|_phase| ())
+}
+
+/// A way, and the connection that was made along it, if there was room for one.
+type Found = (Way, Option<OwnedFd>);
+
+fn reach_unix(path: &Path) -> Result<Found, EngineError> {
+    let peer = Peer::unix(path).map_err(|words| {
+        EngineError::Usage(format!("--unix-socket {}: {words}", path.display()))
+    })?;
     let way = Way::to(peer);
     match probe(&way, 0) {
         // The server is there, and busy: its queue is full.
-        Ok(_) | Err(Errno::AGAIN) => Ok(way),
+        Err(Errno::AGAIN) => Ok((way, None)),
+        Ok(socket) => Ok((way, Some(socket))),
         Err(error) => Err(EngineError::Run(format!(
             "--unix-socket {}: {}",
             path.display(),
@@ -61,7 +144,9 @@ fn unix_words(error: Errno) -> String {
     match error {
         Errno::NOENT => "there is no such socket. Is the server running?".into(),
         // Also what connecting to a plain file says.
-        Errno::CONNREFUSED => "nobody listens there: it is no socket, or its server has gone".into(),
+        Errno::CONNREFUSED => {
+            "nobody listens there: it is no socket, or its server has gone".into()
+        }
         Errno::NOTDIR => "a part of the path is no folder".into(),
         Errno::ACCESS | Errno::PERM => {
             "this user may not connect to it (permission denied); it takes the right to write to \
@@ -73,7 +158,7 @@ fn unix_words(error: Errno) -> String {
     }
 }
 
-fn reach_tcp(target: &Target, local: &[IpAddr]) -> Result<Way, EngineError> {
+fn reach_tcp(target: &Target, local: &[IpAddr]) -> Result<Found, EngineError> {
     let addresses = target.resolve().map_err(|error| EngineError::Usage(error.to_string()))?;
     for &own in local {
         is_ours(own)?;
@@ -81,11 +166,13 @@ fn reach_tcp(target: &Target, local: &[IpAddr]) -> Result<Way, EngineError> {
     let usable = usable(&addresses, local)?;
     let mut last = None;
     for address in usable {
-        let way = Way { peer: Peer::Tcp(address), local: local.to_vec() };
-        let probes = (0..local.len().max(1)).map(|turn| (way.local(turn), probe(&way, turn)));
-        match probes.into_iter().find_map(|(own, probe)| probe.err().map(|error| (own, error))) {
-            None => return Ok(way),
-            Some((own, error)) => last = Some((address, own, io::Error::from(error))),
+        let way = Way { local: local.to_vec(), ..Way::to(Peer::Tcp(address)) };
+        let probes = (0..local.len().max(1))
+            .map(|turn| probe(&way, turn).map_err(|error| (way.local(turn), error)))
+            .collect::<Result<Vec<_>, _>>();
+        match probes {
+            Ok(mut sockets) => return Ok((way, sockets.pop())),
+            Err((own, error)) => last = Some((address, own, io::Error::from(error))),
         }
     }
     let (address, own, error) = last.expect("a resolved name has an address");

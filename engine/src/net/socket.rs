@@ -19,6 +19,7 @@ use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType,
 };
 
+use super::tls;
 use super::way::{Peer, Way};
 
 /// The descriptor of a connection whose owner is a task elsewhere.
@@ -155,6 +156,9 @@ pub async fn finish_connect(stream: &TcpStream) -> io::Result<()> {
 /// What a failure to connect is called.
 #[must_use]
 pub fn connect_class(error: &io::Error) -> Class {
+    if let Some(class) = tls::class_of(error) {
+        return class;
+    }
     match Errno::from_io_error(error) {
         Some(Errno::CONNREFUSED) => Class::ConnectRefused,
         Some(Errno::TIMEDOUT) => Class::ConnectTimeout,

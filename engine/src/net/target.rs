@@ -11,6 +11,7 @@ use http::Uri;
 /// A server's base URL, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
+    secure: bool,
     host: String,
     port: u16,
     base_path: String,
@@ -32,7 +33,7 @@ impl Target {
     /// Takes a base URL apart; a missing scheme means `http`.
     ///
     /// # Errors
-    /// When the text is no URL, its scheme is not `http`, or it carries secrets.
+    /// When the text is no URL, its scheme is neither `http` nor `https`, or it carries secrets.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let fail = |words: String| Err(TargetError(words));
         let has_scheme = text.contains("://");
@@ -55,17 +56,13 @@ impl Target {
                 "--url {text:?} is not a URL; write it like http://localhost:8000"
             ));
         };
-        match uri.scheme_str().map(str::to_ascii_lowercase).as_deref() {
-            Some("http") => {}
-            Some("https") => {
-                return fail(
-                    "--url asks for https, which this version does not speak yet; use \
-                             http, or a local TLS-terminating proxy"
-                        .into(),
-                );
+        let secure = match uri.scheme_str().map(str::to_ascii_lowercase).as_deref() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => {
+                return fail("--url has a scheme other than http and https; use one of them".into());
             }
-            _ => return fail("--url has a scheme other than http; use http".into()),
-        }
+        };
         if uri.query().is_some() {
             return fail(
                 "--url has a query (`?…`), which a base URL cannot have; put the path of \
@@ -77,10 +74,23 @@ impl Target {
             return fail(format!("--url {text:?} names no host"));
         };
         Ok(Self {
+            secure,
             host: host.to_owned(),
-            port: uri.port_u16().unwrap_or(80),
+            port: uri.port_u16().unwrap_or(if secure { 443 } else { 80 }),
             base_path: uri.path().trim_end_matches('/').to_owned(),
         })
+    }
+
+    /// Whether requests go over TLS.
+    #[must_use]
+    pub const fn is_secure(&self) -> bool {
+        self.secure
+    }
+
+    /// The name or address of the server; an IPv6 address is in brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
     }
 
     /// The value of the `Host` header.
@@ -125,7 +135,8 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "http://{}{}", self.authority(), self.base_path)
+        let scheme = if self.secure { "https" } else { "http" };
+        write!(out, "{scheme}://{}{}", self.authority(), self.base_path)
     }
 }
 
@@ -145,7 +156,8 @@ mod tests {
         assert_eq!(shown("localhost:8000"), "http://localhost:8000");
         assert_eq!(shown("HTTP://127.0.0.1:80/v1/"), "http://127.0.0.1:80/v1");
         assert_eq!(shown("http://[::1]:9000"), "http://[::1]:9000");
-        assert!(shown("https://host").contains("does not speak yet"));
+        assert_eq!(shown("https://host/v1"), "https://host:443/v1");
+        assert_eq!(shown("HTTPS://host:8443"), "https://host:8443");
         assert!(shown("ftp://host").contains("scheme"));
         assert!(shown("http://host/?key=1").contains("query"));
         assert!(shown("http:///x").contains("refused"));

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::net::SocketAddrUnix;
 
+use super::tls::{Client, TlsOptions};
+
 /// How connections are made, apart from the server's URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WayOptions {
@@ -17,6 +19,8 @@ pub struct WayOptions {
     pub unix_socket: Option<PathBuf>,
     /// Addresses of this host that connections leave from, in turn; empty: the system's choice.
     pub local_addresses: Vec<IpAddr>,
+    /// What is trusted and who we are, where the URL says `https`.
+    pub tls: TlsOptions,
 }
 
 /// Where the server is.
@@ -35,13 +39,15 @@ pub struct Way {
     pub peer: Peer,
     /// Our own addresses, taken in turn; empty: the system's choice.
     pub local: Vec<IpAddr>,
+    /// Our side of TLS; `None`: plain HTTP.
+    pub tls: Option<Client>,
 }
 
 impl Way {
     /// The way to `peer` from whatever address the system chooses.
     #[must_use]
     pub const fn to(peer: Peer) -> Self {
-        Self { peer, local: Vec::new() }
+        Self { peer, local: Vec::new(), tls: None }
     }
 
     /// The address that connection number `turn` leaves from; `None` leaves it to the system.

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
+use monoio::buf::Slice;
 use monoio::io::{AsyncReadRent, AsyncWriteRent, OwnedReadHalf, OwnedWriteHalf, Splitable};
 use monoio::net::TcpStream;
 use onbeat_shared::units::{RequestIndex, RunNanos};
@@ -18,11 +19,15 @@ use super::core::CoreHandle;
 use super::slot::State;
 use crate::net::lent::Lent;
 use crate::net::socket::{Wire, begin_connect, finish_connect};
+use crate::net::tls::{Fault, Phase, Session};
 use crate::net::way::Way;
 
 /// Bytes of one read. Large enough for a hundred small events, small enough for twenty thousand
 /// connections; pages that no read reaches are never touched.
 const READ_BYTES: usize = 32 * 1024;
+
+/// Bytes of one read of a handshake: a server's certificates fit.
+const HANDSHAKE_BYTES: usize = 8 * 1024;
 
 /// Reads of one connection before the pacer has had another turn. On epoll a read that finds bytes
 /// does not give way to anybody, and a server may send faster than its answer is read.
@@ -30,9 +35,16 @@ const READS_PER_TURN: u32 = 32;
 
 /// Opens connection number `turn` in slot `index` and then reads from it until it is gone.
 pub(super) async fn open(core: CoreHandle, index: u32, way: Arc<Way>, turn: usize) {
-    let since = core.borrow().now();
-    let stream = match begin(&core, index, &way, turn).await {
-        Ok(stream) => stream,
+    let mut since = core.borrow().now();
+    let begun = match begin_session(&core, index, &way).await {
+        Ok(session) => {
+            since = core.borrow().now();
+            begin(&core, index, &way, turn).await.map(|stream| (stream, session))
+        }
+        Err(error) => Err(error),
+    };
+    let (mut stream, session) = match begun {
+        Ok(begun) => begun,
         Err(error) => {
             core.borrow_mut().not_opened(index, since, error);
             return;
@@ -42,9 +54,12 @@ pub(super) async fn open(core: CoreHandle, index: u32, way: Arc<Way>, turn: usiz
     if core.borrow().slots[index as usize].state == State::Closing {
         core.borrow_mut().slots[index as usize].hang_up();
     }
-    if let Err(error) = finish_connect(&stream).await {
-        core.borrow_mut().not_opened(index, since, error);
-        return;
+    match finish(&core, session, &mut stream).await {
+        Ok(session) => core.borrow_mut().slots[index as usize].tls = session,
+        Err(error) => {
+            core.borrow_mut().not_opened(index, since, error);
+            return;
+        }
     }
     let (read_half, write_half) = stream.into_split();
     let writer = monoio::spawn(write(Rc::clone(&core), index, write_half));
@@ -69,6 +84,67 @@ async fn begin(core: &CoreHandle, index: u32, way: &Way, turn: usize) -> io::Res
     }
 }
 
+/// The TLS session of a connection that is yet to be opened, if it is to have one. Before zero there
+/// is time to wait for a ticket that another session brings.
+async fn begin_session(
+    core: &CoreHandle,
+    index: u32,
+    way: &Way,
+) -> io::Result<Option<Box<Session>>> {
+    let Some(client) = &way.tls else { return Ok(None) };
+    while client.resumes()
+        && !client.may_resume()
+        && core.borrow_mut().awaits_tickets(client.tickets_seen())
+    {
+        let look = core.borrow().looks;
+        poll_fn(|context| core.borrow_mut().poll_next_look(look, context)).await;
+        if core.borrow().slots[index as usize].state == State::Closing {
+            return Err(io::Error::from(io::ErrorKind::TimedOut));
+        }
+    }
+    Ok(Some(Box::new(client.begin()?)))
+}
+
+/// Waits until a connection is open, and its TLS session as well.
+async fn finish(
+    core: &CoreHandle,
+    session: Option<Box<Session>>,
+    stream: &mut TcpStream,
+) -> io::Result<Option<Box<Session>>> {
+    finish_connect(stream).await?;
+    let Some(mut session) = session else { return Ok(None) };
+    let mut buffer = vec![0; HANDSHAKE_BYTES];
+    loop {
+        flush(&mut session, stream).await.map_err(|error| Fault::broken_off(&error))?;
+        if session.phase() != Phase::Handshake {
+            return Ok(Some(session));
+        }
+        let (read, returned) = stream.read(buffer).await;
+        buffer = returned;
+        let count = read.map_err(|error| Fault::broken_off(&error))?;
+        if count == 0 {
+            return Err(Fault::closed().into());
+        }
+        // The server's part costs a third of a millisecond: what is due goes first.
+        core.borrow_mut().fire_due();
+        if let Err(fault) = session.receive(&buffer[..count], &mut Vec::new()) {
+            // The alert that says why; whether it arrives changes nothing.
+            let _ = flush(&mut session, stream).await;
+            return Err(fault.into());
+        }
+        core.borrow_mut().worked = true;
+    }
+}
+
+async fn flush(session: &mut Session, stream: &mut TcpStream) -> io::Result<()> {
+    while !session.ready().is_empty() {
+        let (result, lent) = stream.write(session.lend()).await;
+        session.give_back(lent, *result.as_ref().unwrap_or(&0));
+        result?;
+    }
+    Ok(())
+}
+
 async fn read(core: &CoreHandle, index: u32, mut half: OwnedReadHalf<TcpStream>) {
     let mut buffer = vec![0; READ_BYTES];
     let (mut turn, mut reads) = (0, 0);
@@ -88,21 +164,40 @@ async fn read(core: &CoreHandle, index: u32, mut half: OwnedReadHalf<TcpStream>)
 }
 
 async fn write(core: CoreHandle, index: u32, mut half: OwnedWriteHalf<TcpStream>) {
-    while let Some((request, lent)) = next_write(&core, index).await {
-        let (result, _) = half.write(lent).await;
-        core.borrow_mut().wrote(index, request, result);
+    while let Some(next) = next_write(&core, index).await {
+        match next {
+            Write::Plain(request, lent) => {
+                let (result, _) = half.write(lent).await;
+                core.borrow_mut().wrote(index, request, result);
+            }
+            Write::Sealed(lent) => {
+                let (result, lent) = half.write(lent).await;
+                core.borrow_mut().wrote_sealed(index, lent, result);
+            }
+        }
     }
     // Both halves must be gone before the slot may be used again.
     drop(half);
 }
 
+/// What the driver is to write.
+enum Write {
+    /// Bytes of a request.
+    Plain(RequestIndex, Lent),
+    /// Ciphertext.
+    Sealed(Slice<Vec<u8>>),
+}
+
 /// Waits until the connection has something for the driver to write; `None` when it is gone.
-async fn next_write(core: &CoreHandle, index: u32) -> Option<(RequestIndex, Lent)> {
+async fn next_write(core: &CoreHandle, index: u32) -> Option<Write> {
     poll_fn(|context| {
         let mut core = core.borrow_mut();
         let slot = &mut core.slots[index as usize];
         if slot.state == State::Closing {
             return Poll::Ready(None);
+        }
+        if slot.tls.is_some() && slot.blocked {
+            return Poll::Ready(core.next_sealed_write(index).map(Write::Sealed));
         }
         let Some(request) = slot.writing() else {
             if !slot.writer.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
@@ -110,7 +205,7 @@ async fn next_write(core: &CoreHandle, index: u32) -> Option<(RequestIndex, Lent
             }
             return Poll::Pending;
         };
-        Poll::Ready(core.next_write(index).map(|lent| (request, lent)))
+        Poll::Ready(core.next_write(index).map(|lent| Write::Plain(request, lent)))
     })
     .await
 }
@@ -127,12 +222,17 @@ impl super::core::Core {
                 if self.slots[index as usize].exchange.is_some() {
                     self.fire_due_at(time);
                 }
-                self.received(index, time, bytes);
-                true
+                if self.slots[index as usize].tls.is_some() {
+                    self.unseal(index, time, bytes)
+                } else {
+                    self.received(index, time, bytes);
+                    true
+                }
             }
             ended => {
                 // Nor on one that is gone.
-                self.close_slot(index, time, ended.is_err());
+                let reset = self.is_reset(index, &ended);
+                self.close_slot(index, time, reset);
                 self.fire_due();
                 false
             }
@@ -143,7 +243,7 @@ impl super::core::Core {
     }
 
     /// The connection of slot `index` is gone: ends what it carried and lets its tasks finish.
-    fn close_slot(&mut self, index: u32, time: RunNanos, reset: bool) {
+    pub(super) fn close_slot(&mut self, index: u32, time: RunNanos, reset: bool) {
         self.closed(index, time, reset);
         let slot = &mut self.slots[index as usize];
         debug_assert_eq!(slot.state, State::Closing, "an end hangs up, which ends a pending write");

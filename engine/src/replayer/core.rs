@@ -17,6 +17,7 @@ use onbeat_shared::units::{RequestIndex, RunNanos};
 use super::counters::Counters;
 use super::exchange::unanswered;
 use super::idle::Idle;
+use super::sealed::{Patience, Scratch};
 use super::sink::Sink;
 use super::slot::{Exchange, Slot, State};
 use super::stall::StallWatch;
@@ -86,6 +87,10 @@ pub(super) struct Core {
     queueing: Vec<Waker>,
     /// Connections begun, counted from the core's number on: the cores' first ones differ.
     dialled: usize,
+    /// Connections whose TLS session resumed an earlier one.
+    resumed: usize,
+    pub(super) scratch: Scratch,
+    patience: Patience,
     handle: std::rc::Weak<RefCell<Self>>,
 }
 
@@ -102,6 +107,10 @@ impl Core {
         let remaining = plan.rows.iter().filter(|row| row.core == core).count();
         let slots = assignment.warm_connections.max(64);
         let dialled = usize::from(core.0);
+        let scratch = match assignment.way.tls {
+            Some(_) => Scratch::new(),
+            None => Scratch::default(),
+        };
         let queue = ReadyQueue::new(&plan.rows, core);
         let starved = Starved::new(if supply.is_ahead() { remaining } else { 0 });
         let sessions = Sessions::new(&plan.rows);
@@ -139,6 +148,9 @@ impl Core {
                 looks: 0,
                 queueing: Vec::new(),
                 dialled,
+                resumed: 0,
+                scratch,
+                patience: Patience::default(),
                 handle: handle.clone(),
             })
         })
@@ -153,14 +165,22 @@ impl Core {
         }
     }
 
+    /// Whether a connection should wait for a ticket, of which `seen` have come: never once the run
+    /// has begun.
+    pub(super) fn awaits_tickets(&mut self, seen: u64) -> bool {
+        let now = self.now();
+        !self.started && self.patience.lasts(seen, now, self.assignment.limits.connect_ns)
+    }
+
     /// Whether connections are still being opened.
     pub(super) fn is_opening(&self) -> bool {
         self.opening > 0
     }
 
-    /// How many connections are open, and why others are not.
-    pub(super) fn warm_up_result(&mut self) -> (usize, Vec<std::io::Error>) {
-        (self.idle.len(), std::mem::take(&mut self.open_failures))
+    /// How many connections are open, how many of them resumed a TLS session, and why others are
+    /// not open.
+    pub(super) fn warm_up_result(&mut self) -> (usize, usize, Vec<std::io::Error>) {
+        (self.idle.len(), self.resumed, std::mem::take(&mut self.open_failures))
     }
 
     /// The schedule's zero is known. What the warm-up stamped moves to the run's clock.
@@ -476,6 +496,7 @@ impl Core {
         self.worked = true;
         self.opening -= 1;
         let slot = &mut self.slots[index as usize];
+        self.resumed += usize::from(slot.tls.as_ref().is_some_and(|tls| tls.is_resumed()));
         let exchange = slot.exchange.take();
         if slot.state == State::Closing {
             // Given up while it opened: its tasks will see the hang-up.
@@ -527,6 +548,7 @@ impl Core {
         assert!(slot.exchange.is_none(), "an exchange ends before its connection is forgotten");
         slot.state = State::Free;
         slot.wire = None;
+        slot.tls = None;
         slot.writer = None;
         self.free.push(index);
         self.tasks -= 1;

@@ -48,15 +48,24 @@ impl Core {
         let request = exchange.request;
         let slot = &mut self.slots[index as usize];
         slot.reader.begin(self.assignment.streaming);
+        let is_sealed = slot.tls.is_some();
+        if is_sealed {
+            self.seal_first(index, &mut exchange);
+        }
         let sent = RunNanos(crate::clock::monotonic_ns() - self.zero_ns);
         let first = exchange.sent.is_none();
         if first {
             exchange.sent = Some(sent);
         }
         let ready = exchange.ready_at;
+        let slot = &mut self.slots[index as usize];
         slot.exchange = Some(exchange);
         let used = slot.used;
-        self.send_more(index);
+        if is_sealed {
+            self.send_sealed(index);
+        } else {
+            self.send_more(index);
+        }
         if first {
             self.sink.push(&Record::Dispatch {
                 request,
@@ -105,7 +114,7 @@ impl Core {
 
     /// The kernel refused bytes of slot `index`. A broken connection's pending read is about to say
     /// so; whatever else it is, hanging up makes sure that the read ends.
-    fn write_failed(&mut self, index: u32, error: Errno) {
+    pub(super) fn write_failed(&mut self, index: u32, error: Errno) {
         let slot = &mut self.slots[index as usize];
         slot.blocked = false;
         if let Some(exchange) = &mut slot.exchange
@@ -143,7 +152,7 @@ impl Core {
         self.log_if_sent_whole(index);
     }
 
-    fn log_if_sent_whole(&mut self, index: u32) {
+    pub(super) fn log_if_sent_whole(&mut self, index: u32) {
         let time = self.now();
         let Some(exchange) = &self.slots[index as usize].exchange else { return };
         if exchange.sent_whole {

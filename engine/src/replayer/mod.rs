@@ -18,6 +18,7 @@ mod core;
 mod exchange;
 mod idle;
 mod pace;
+mod sealed;
 mod slot;
 mod starved;
 #[cfg(test)]
@@ -119,6 +120,8 @@ pub struct CoreReady {
     pub wake_error_ns: i64,
     /// Connections open.
     pub connections: usize,
+    /// Of those, the ones whose TLS session resumed an earlier one.
+    pub resumed: usize,
     /// Why others could not be opened.
     pub failures: Vec<io::Error>,
 }
@@ -209,8 +212,8 @@ async fn life(
         core.check_limits(now);
         core.look_again();
     }
-    let (connections, failures) = core.borrow_mut().warm_up_result();
-    let report = CoreReady { core: core_index, wake_error_ns, connections, failures };
+    let (connections, resumed, failures) = core.borrow_mut().warm_up_result();
+    let report = CoreReady { core: core_index, wake_error_ns, connections, resumed, failures };
     // A conductor that has gone away has already failed the run.
     let _ = ready.send(report);
     let begun = match zero(&shared, &alarm).await? {

@@ -9,14 +9,13 @@
 use std::io::{self, IoSlice};
 
 use monoio::buf::Slice;
-use onbeat_shared::log::outcome::Class;
 use onbeat_shared::units::RunNanos;
 use rustix::io::Errno;
 
 use super::core::Core;
 use super::slot::{Exchange, State};
 use crate::net::tls::{Fault, PIECE_BYTES, Phase, RECORD_BYTES, Session};
-use crate::render::Bodies;
+use crate::render::supply::Supply;
 
 /// Plaintext between a session and what it is for; a core uses it for one thing at a time.
 #[derive(Debug, Default)]
@@ -31,10 +30,7 @@ impl Scratch {
     /// Room for what one read can hold, and for one piece of a request.
     pub(super) fn new() -> Self {
         const READS_BYTES: usize = 64 * 1024;
-        Self {
-            opened: Vec::with_capacity(READS_BYTES),
-            gathered: Vec::with_capacity(PIECE_BYTES),
-        }
+        Self { opened: Vec::with_capacity(READS_BYTES), gathered: Vec::with_capacity(PIECE_BYTES) }
     }
 }
 
@@ -43,7 +39,7 @@ impl Core {
     pub(super) fn seal_first(&mut self, index: u32, exchange: &mut Exchange) {
         let Some(tls) = &mut self.slots[index as usize].tls else { return };
         // A session that is over says so again when the record should leave.
-        let _ = seal(tls, &self.bodies, exchange, RECORD_BYTES, &mut self.scratch.gathered);
+        let _ = seal(tls, &self.supply, exchange, RECORD_BYTES, &mut self.scratch.gathered);
     }
 
     /// Hands the kernel what it takes; leaves the rest to the connection's writer task.
@@ -60,7 +56,7 @@ impl Core {
                 if exchange.sent_whole {
                     break;
                 }
-                match seal(tls, &self.bodies, exchange, PIECE_BYTES, &mut self.scratch.gathered) {
+                match seal(tls, &self.supply, exchange, PIECE_BYTES, &mut self.scratch.gathered) {
                     Ok(true) => {}
                     Ok(false) => {
                         exchange.sent_whole = true;
@@ -134,6 +130,7 @@ impl Core {
             Ok(Phase::Closed) => {
                 // The end, in so many words: what was not framed is whole.
                 self.close_slot(index, time, false);
+                self.fire_due();
                 false
             }
             Ok(Phase::Handshake | Phase::Open) => {
@@ -151,6 +148,7 @@ impl Core {
             Err(fault) => {
                 self.session_broke(index, &fault);
                 self.close_slot(index, time, true);
+                self.fire_due();
                 false
             }
         }
@@ -186,17 +184,39 @@ impl Core {
     }
 }
 
+/// The wait for tickets before zero.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    seen: u64,
+    since: RunNanos,
+}
+
+impl Patience {
+    /// Whether it is worth waiting for another ticket at `now`, `limit_ns` being what a connection
+    /// may take in all: they come one or two for each session, so while some come, more will.
+    pub(super) fn lasts(&mut self, seen: u64, now: RunNanos, limit_ns: Option<i64>) -> bool {
+        /// A server that has one to give gives it at once.
+        const PAUSE_NS: i64 = 300_000_000;
+        const IN_ALL_NS: i64 = 3_000_000_000;
+        if seen > self.seen {
+            (self.seen, self.since) = (seen, now);
+        }
+        let in_all_ns = limit_ns.map_or(IN_ALL_NS, |limit_ns| IN_ALL_NS.min(limit_ns / 2));
+        now.0 < in_all_ns && now.0 - self.since.0 < PAUSE_NS
+    }
+}
+
 /// Encrypts up to `most` more bytes of a request; `false` when there are none.
 fn seal(
     tls: &mut Session,
-    bodies: &Bodies,
+    supply: &Supply,
     exchange: &mut Exchange,
     most: usize,
     gathered: &mut Vec<u8>,
 ) -> Result<bool, Fault> {
     gathered.clear();
     let (mut part, mut offset) = (exchange.part, exchange.part_offset);
-    for bytes in bodies.parts(exchange.request).skip(part) {
+    for bytes in supply.parts(exchange.request).skip(part) {
         let taken = (bytes.len() - offset).min(most - gathered.len());
         gathered.extend_from_slice(&bytes[offset..offset + taken]);
         offset += taken;
@@ -214,7 +234,22 @@ fn seal(
     Ok(true)
 }
 
-/// What a failure of TLS is called, if it is one.
-pub(super) fn class_of(error: &io::Error) -> Option<Class> {
-    crate::net::tls::class_of(error)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_lasts_while_tickets_come_and_not_for_ever() {
+        let at = |ms: i64| RunNanos(ms * 1_000_000);
+        let mut patience = Patience::default();
+        assert!(patience.lasts(1, at(10), None) && patience.lasts(1, at(300), None));
+        assert!(!patience.lasts(1, at(320), None), "none has come for a while");
+        assert!(patience.lasts(2, at(330), None), "one has");
+        let mut patience = Patience::default();
+        assert!((0..30).all(|turn: i32| {
+            patience.lasts(u64::from(turn.unsigned_abs()), at(i64::from(turn) * 99), None)
+        }));
+        assert!(!patience.lasts(99, at(3_001), None), "all in all");
+        assert!(!Patience::default().lasts(1, at(60), Some(100_000_000)), "half a limit");
+    }
 }

@@ -3,6 +3,7 @@
 //! A slot outlives its connection: when the connection is gone it is used for the next one. The
 //! tasks that own the socket are in [`super::connection`]; the transitions are in [`super::core`].
 
+use std::io::IoSlice;
 use std::task::Waker;
 
 use onbeat_shared::log::outcome::Class;
@@ -10,6 +11,7 @@ use onbeat_shared::log::record::Usage;
 use onbeat_shared::units::{RequestIndex, RunNanos};
 
 use crate::net::socket::Wire;
+use crate::net::tls::Session;
 use crate::policy::deadline::Phase;
 use crate::policy::session::Ready;
 use crate::wire::AnswerReader;
@@ -88,6 +90,8 @@ impl Exchange {
 pub(super) struct Slot {
     pub(super) state: State,
     pub(super) wire: Option<Wire>,
+    /// The connection's TLS session; `None`: it speaks plain HTTP.
+    pub(super) tls: Option<Box<Session>>,
     pub(super) exchange: Option<Exchange>,
     pub(super) reader: AnswerReader,
     /// Whether the connection has carried a request before the present one.
@@ -105,6 +109,7 @@ impl Slot {
         Self {
             state: State::Free,
             wire: None,
+            tls: None,
             exchange: None,
             reader: AnswerReader::new(),
             used: false,
@@ -136,6 +141,12 @@ impl Slot {
     /// Ends the connection; its tasks notice and finish.
     pub(super) fn hang_up(&mut self) {
         if let Some(wire) = &self.wire {
+            if let Some(tls) = &mut self.tls
+                && tls.say_goodbye()
+            {
+                // Whether it arrives changes nothing.
+                let _ = wire.send_now(&[IoSlice::new(tls.ready())]);
+            }
             wire.hang_up();
         }
         self.state = State::Closing;

@@ -4,6 +4,8 @@
 //! read them with `strings`. The manifest holds the resolved configuration; whoever fills it in has
 //! already cut the secrets out. Neither document holds anything that the records can say.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::block::{BLOCK_BYTES, BLOCK_HEADER_BYTES, BlockKind, sealed};
@@ -62,6 +64,36 @@ pub struct Manifest {
     /// not locked) or `refused`; `None`: it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_lock: Option<String>,
+    /// How requests were encrypted; `None`: they were not, or the log is of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+}
+
+/// What the TLS sessions of a run had in common, and how they began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tls {
+    /// `TLS 1.3` or `TLS 1.2`.
+    pub version: String,
+    /// The cipher suite's name.
+    pub cipher: String,
+    /// Whether the server's certificate was verified; not under `--insecure`.
+    pub verified: bool,
+    /// Connections opened, with their handshake, before zero.
+    pub connections: u32,
+    /// Of those, the ones that resumed an earlier session.
+    pub resumed: u32,
+}
+
+impl fmt::Display for Tls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { version, cipher, verified, connections, resumed } = self;
+        let verified = if *verified { "verified" } else { "NOT VERIFIED (--insecure)" };
+        write!(
+            out,
+            "{version}, {cipher}, server certificate {verified}; {resumed} of {connections} \
+             connections before zero resumed a session"
+        )
+    }
 }
 
 /// The lateness limit where the manifest does not say: 1 ms.
@@ -96,6 +128,7 @@ impl Manifest {
             model: unknown(),
             doctor: None,
             memory_lock: None,
+            tls: None,
         }
     }
 }

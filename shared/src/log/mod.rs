@@ -109,8 +109,8 @@ pub use block::{BLOCK_BYTES, BlockBuffer, Full, plan_blocks, session_blocks};
 pub use decode::{Decoder, Item, PlanRows, RecordBlock, SessionNames};
 pub use error::LogError;
 pub use header::{
-    Closing, CoreTotals, Footer, Host, Manifest, Pacing, TraceSource, file_header, footer_block,
-    manifest_block,
+    Closing, CoreTotals, Footer, Host, Manifest, Pacing, Tls, TraceSource, file_header,
+    footer_block, manifest_block,
 };
 pub use outcome::{Class, FinishReason, Outcome};
 pub use plan_row::{PLAN_ROW_BYTES, PlanRow};

@@ -137,6 +137,18 @@ classes! {
     29 ClientNoDescriptor ConnectError "client_no_descriptor" "Client side: out of file descriptors.";
     30 ClientNoPort ConnectError "client_no_port" "Client side: out of local ports.";
     31 ClientOther ConnectError "client_other" "Client side: any other local failure.";
+    32 TlsExpired ConnectError "tls_expired" "The server's certificate has expired.";
+    33 TlsNotYetValid ConnectError "tls_not_yet_valid" "The server's certificate is not valid yet.";
+    34 TlsWrongName ConnectError "tls_wrong_name" "The server's certificate is for another name.";
+    35 TlsUnknownIssuer ConnectError "tls_unknown_issuer" "No trusted authority issued the certificate.";
+    36 TlsSelfSigned ConnectError "tls_self_signed" "The certificate is self-signed and not trusted.";
+    37 TlsBadCertificate ConnectError "tls_bad_certificate" "Anything else about the server's certificate.";
+    38 TlsNothingInCommon ConnectError "tls_nothing_in_common" "No TLS version, cipher or protocol in common.";
+    39 TlsRefused ConnectError "tls_refused" "The server refused our certificate, or the lack of one.";
+    40 TlsNotTls ConnectError "tls_not_tls" "The server does not speak TLS on this port.";
+    41 TlsClosed ConnectError "tls_closed" "Closed or reset during the handshake.";
+    42 TlsFailed ConnectError "tls_failed" "Any other failure of the handshake.";
+    43 TlsBroken Disconnected "tls_broken" "A fatal alert or a damaged record in the middle of a session.";
 }
 
 impl Class {

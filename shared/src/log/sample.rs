@@ -430,6 +430,7 @@ fn manifest() -> Manifest {
         doctor: None,
         memory_lock: None,
     }
+        tls: None,
 }
 
 /// SplitMix64: small, seeded, the same everywhere.

@@ -86,6 +86,7 @@ fn run_facts(run: &Run, duration_s: Option<f64>) -> RunFacts {
             rows: manifest.trace.rows,
         },
         config: manifest.config.clone(),
+        tls: manifest.tls.clone(),
     }
 }
 

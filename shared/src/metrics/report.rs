@@ -77,6 +77,9 @@ pub struct RunFacts {
     pub trace: TraceFacts,
     /// The resolved configuration, secrets cut out.
     pub config: serde_json::Value,
+    /// How requests were encrypted, if they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<crate::log::Tls>,
 }
 
 /// A trace, by name and digest.

@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::error::EngineError;
 use crate::net::target::Target;
+use crate::net::tls::TlsOptions;
 use crate::net::way::WayOptions;
 use crate::policy::deadline::Limits;
 use crate::replayer::driver::DriverKind;
@@ -33,7 +34,26 @@ pub struct TargetFlags {
     #[arg(long = "local-address", value_name = "ADDRESS", value_delimiter = ',')]
     pub local_addresses: Vec<IpAddr>,
 
-    /// Give up opening a connection after this many seconds.
+    /// PEM file with certificates of authorities to trust besides those of the system, for https.
+    #[arg(long, value_name = "FILE")]
+    #[serde(serialize_with = "name_only")]
+    pub cacert: Option<PathBuf>,
+
+    /// PEM file with a certificate of ours and its chain, for servers that ask for one.
+    #[arg(long, value_name = "FILE")]
+    #[serde(serialize_with = "name_only")]
+    pub cert: Option<PathBuf>,
+
+    /// PEM file with the private key of --cert (default: it is in the same file).
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[serde(serialize_with = "name_only")]
+    pub key: Option<PathBuf>,
+
+    /// Accept whatever certificate the server shows; the log and the summary say so.
+    #[arg(long)]
+    pub insecure: bool,
+
+    /// Give up opening a connection, TLS handshake included, after this many seconds.
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds)]
     pub connect_timeout_seconds: f64,
 
@@ -93,6 +113,12 @@ impl TargetFlags {
         WayOptions {
             unix_socket: self.unix_socket.clone(),
             local_addresses: self.local_addresses.clone(),
+            tls: TlsOptions {
+                cacert: self.cacert.clone(),
+                cert: self.cert.clone(),
+                key: self.key.clone(),
+                insecure: self.insecure,
+            },
         }
     }
 

@@ -63,6 +63,9 @@ fn heading(page: &mut Page, report: &Report) {
             run.id, run.trace.name, run.trace.format, run.mode, run.host.hostname
         ),
     );
+    if let Some(tls) = &run.tls {
+        page.entry("TLS", &tls.to_string());
+    }
 }
 
 fn verdict(page: &mut Page, report: &Report) {

@@ -1,0 +1,204 @@
+//! What went wrong between two ends of TLS, by name and in words.
+//!
+//! The names are outcome classes, the words are for a person. Neither holds anything of a key.
+
+use std::fmt;
+use std::io;
+
+use onbeat_shared::log::outcome::Class;
+use rustls::{AlertDescription, CertificateError, Error};
+
+use super::issuer::SelfSigned;
+
+/// A session that could not be made or go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The name.
+    pub class: Class,
+    words: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.words)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<Fault> for io::Error {
+    fn from(fault: Fault) -> Self {
+        Self::other(fault)
+    }
+}
+
+/// The class of a failure that is TLS's.
+#[must_use]
+pub fn class_of(error: &io::Error) -> Option<Class> {
+    error.get_ref()?.downcast_ref::<Fault>().map(|fault| fault.class)
+}
+
+impl Fault {
+    pub(super) fn new(class: Class, words: impl Into<String>) -> Self {
+        Self { class, words: words.into() }
+    }
+
+    /// The connection ended in the middle of the handshake.
+    #[must_use]
+    pub fn closed() -> Self {
+        Self::new(
+            Class::TlsClosed,
+            "the connection was closed during the TLS handshake; perhaps nothing there speaks TLS, \
+             and --url should begin with http://",
+        )
+    }
+
+    /// There is no session any more.
+    pub(super) fn over() -> Self {
+        Self::new(Class::TlsBroken, "the TLS session is over")
+    }
+
+    /// A read or write failed in the middle of the handshake.
+    #[must_use]
+    pub fn broken_off(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                Self::new(Class::ConnectTimeout, "the TLS handshake took too long")
+            }
+            _ => Self::new(
+                Class::TlsClosed,
+                format!("the connection broke during the TLS handshake ({error})"),
+            ),
+        }
+    }
+
+    /// Whether it only means that nothing was said, or no more: the end of a connection or of
+    /// patience.
+    #[must_use]
+    pub fn is_no_verdict(&self) -> bool {
+        matches!(self.class, Class::TlsClosed | Class::ConnectTimeout)
+    }
+
+    /// What `error` means during a handshake in which the server's first bytes were `greeting`.
+    pub(super) fn in_handshake(error: &Error, greeting: &[u8]) -> Self {
+        match error {
+            Error::InvalidCertificate(error) => of_certificate(error),
+            Error::AlertReceived(alert) => of_alert(*alert),
+            Error::PeerIncompatible(_) | Error::NoApplicationProtocol => {
+                Self::new(Class::TlsNothingInCommon, format!("no TLS in common: {error}"))
+            }
+            _ if greeting.starts_with(b"HTTP/") => Self::new(
+                Class::TlsNotTls,
+                "the server answers in plain HTTP; --url should begin with http://",
+            ),
+            // Handshake, alert, and what comes behind them.
+            _ if !greeting.first().is_some_and(|kind| (20..=23).contains(kind)) => {
+                Self::new(Class::TlsNotTls, "what the server answers is not TLS")
+            }
+            _ => Self::new(Class::TlsFailed, format!("the TLS handshake failed: {error}")),
+        }
+    }
+
+    /// What `error` means once there is a session.
+    pub(super) fn in_session(error: &Error) -> Self {
+        match error {
+            // TLS 1.3: the client has finished before the server looks at its certificate.
+            Error::AlertReceived(alert) if is_about_us(*alert) => of_alert(*alert),
+            _ => Self::new(Class::TlsBroken, format!("the TLS session broke: {error}")),
+        }
+    }
+}
+
+fn of_certificate(error: &CertificateError) -> Fault {
+    use CertificateError as E;
+    let class = match error {
+        E::Expired | E::ExpiredContext { .. } => Class::TlsExpired,
+        E::NotValidYet | E::NotValidYetContext { .. } => Class::TlsNotYetValid,
+        E::NotValidForName | E::NotValidForNameContext { .. } => Class::TlsWrongName,
+        E::UnknownIssuer => Class::TlsUnknownIssuer,
+        E::Other(other) if other.0.is::<SelfSigned>() => Class::TlsSelfSigned,
+        _ => Class::TlsBadCertificate,
+    };
+    let trust = "--cacert FILE trusts one, --insecure any";
+    let words = match (class, error) {
+        (Class::TlsExpired, E::ExpiredContext { time, not_after }) => format!(
+            "the server's certificate expired {} ago",
+            span(time.as_secs().saturating_sub(not_after.as_secs()))
+        ),
+        (Class::TlsExpired, _) => "the server's certificate has expired".into(),
+        (Class::TlsNotYetValid, E::NotValidYetContext { time, not_before }) => format!(
+            "the server's certificate is valid only in {} from now; is the clock right?",
+            span(not_before.as_secs().saturating_sub(time.as_secs()))
+        ),
+        (Class::TlsNotYetValid, _) => "the server's certificate is not valid yet".into(),
+        (Class::TlsWrongName, E::NotValidForNameContext { expected, presented }) => format!(
+            "the server's certificate is not for {}, but for {}",
+            expected.to_str(),
+            if presented.is_empty() { "nobody".to_owned() } else { presented.join(", ") }
+        ),
+        (Class::TlsWrongName, _) => "the server's certificate is for another name".into(),
+        (Class::TlsUnknownIssuer, _) => {
+            format!("no authority that is trusted issued the server's certificate ({trust})")
+        }
+        (Class::TlsSelfSigned, _) => {
+            format!("the server's certificate is self-signed and not trusted ({trust})")
+        }
+        _ => format!("the server's certificate is not accepted: {error}"),
+    };
+    Fault::new(class, words)
+}
+
+fn of_alert(alert: AlertDescription) -> Fault {
+    use AlertDescription as A;
+    match alert {
+        A::ProtocolVersion | A::HandshakeFailure | A::InsufficientSecurity => Fault::new(
+            Class::TlsNothingInCommon,
+            format!(
+                "the server says there is no TLS version or cipher in common ({alert:?}); Onbeat \
+                 speaks 1.2 and 1.3"
+            ),
+        ),
+        A::NoApplicationProtocol => {
+            Fault::new(Class::TlsNothingInCommon, "the server does not offer HTTP/1.1 over TLS")
+        }
+        A::CertificateRequired => Fault::new(
+            Class::TlsRefused,
+            "the server wants a certificate of ours: give --cert and --key",
+        ),
+        alert if is_about_us(alert) => Fault::new(
+            Class::TlsRefused,
+            format!("the server refuses the certificate of --cert, or the lack of one ({alert:?})"),
+        ),
+        _ => Fault::new(
+            Class::TlsFailed,
+            format!("the server ended the TLS handshake with the alert {alert:?}"),
+        ),
+    }
+}
+
+/// Whether an alert is about our certificate.
+fn is_about_us(alert: AlertDescription) -> bool {
+    use AlertDescription as A;
+    matches!(
+        alert,
+        A::CertificateRequired
+            | A::NoCertificate
+            | A::BadCertificate
+            | A::UnsupportedCertificate
+            | A::CertificateRevoked
+            | A::CertificateExpired
+            | A::CertificateUnknown
+            | A::UnknownCA
+            | A::AccessDenied
+    )
+}
+
+/// Seconds in a unit that says something.
+fn span(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
