@@ -4,7 +4,7 @@
 //! connection is opened; a run that could not start leaves no log behind. Reading the log back and
 //! showing numbers is the caller's business.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onbeat_shared::log::header::{Manifest, Pacing as PacingFacts, Tls, TraceSource};
@@ -100,7 +100,9 @@ pub struct Ran {
 /// When an input is wrong, the log cannot be written, or no core or connection can be had. Nothing
 /// has been sent then.
 pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError> {
-    let trace = trace::load(&config.trace, &config.trace_options)?;
+    // Recorded prompts are looked at when they are read, below.
+    let options = TraceOptions { check_prompts: false, ..config.trace_options };
+    let mut trace = trace::load(&config.trace, &options)?;
     go_on(watch)?;
     for warning in &trace.warnings {
         watch.say(&warning.to_string());
@@ -115,6 +117,8 @@ pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError>
             config.trace.display()
         )));
     }
+    load_prompts(&config.trace, &mut trace, &plan)?;
+    go_on(watch)?;
     let driver = choose_driver(config.driver, watch);
     if !config.target.is_secure()
         && let Some(option) = config.way.tls.first_given()
@@ -126,6 +130,15 @@ pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError>
     let log = LogFile::create(&config.output, config.overwrite)?;
     let ran = replay(&config, trace, plan, &cpus, driver, reached, log, watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
+}
+
+/// Reads the prompts of planned requests, where a trace records prompts.
+fn load_prompts(path: &Path, trace: &mut Trace, plan: &Plan) -> Result<(), EngineError> {
+    let mut wanted = vec![false; trace.records.len()];
+    for &record in &plan.record_of {
+        wanted[record as usize] = true;
+    }
+    Ok(trace::load_prompts(path, trace, &|record| wanted[record as usize])?)
 }
 
 /// Between two stages that take long: does the user still want the run?
@@ -156,6 +169,7 @@ fn replay(
         run_id: run_id.clone(),
         ..config.render.clone()
     };
+    let options = options.for_trace(&trace, config.plan.force_min_tokens)?;
     let mut manifest = Manifest {
         run_id,
         onbeat_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -167,7 +181,7 @@ fn replay(
             format: trace.source.format.name().to_owned(),
             rows: trace.source.rows,
             block_tokens: Some(trace.block_tokens),
-            files: Vec::new(),
+            files: trace.recorded.files.iter().map(|file| file.name.clone()).collect(),
         },
         config: config.config.clone(),
         targets: vec![config.target.to_string()],
@@ -187,6 +201,12 @@ fn replay(
         model: options.model.clone(),
         doctor: Some(doctor::glance(cpus).json()),
         memory_lock: None,
+        tls: reached.tls.map(|facts| Tls {
+            version: facts.version,
+            cipher: facts.cipher,
+            verified: !config.way.tls.insecure,
+            ..Tls::default()
+        }),
     };
     let cores = u16::try_from(cpus.len()).expect("a CPU set is far smaller");
     let Prepared { plan, source, mut renderer } =
@@ -201,12 +221,6 @@ fn replay(
         if let Some(words) = lock.shortfall() {
             watch.say(&words);
         }
-        tls: reached.tls.map(|facts| Tls {
-            version: facts.version,
-            cipher: facts.cipher,
-            verified: !config.way.tls.insecure,
-            ..Tls::default()
-        }),
         manifest.memory_lock = Some(lock.name().to_owned());
     }
     let way = Arc::new(reached.way);
