@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ use tests::{Scenario, drivers, ends, mooncake};
 struct Local {
     folder: tempfile::TempDir,
     ended: Arc<AtomicBool>,
+    /// Its end is an event that the acceptor may be waiting for.
+    waiting: Option<mpsc::SyncSender<()>>,
     acceptor: Option<JoinHandle<()>>,
 }
 
@@ -36,10 +38,12 @@ impl Local {
         let ended = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&ended);
         let script = Arc::new(script);
+        let (waiting, over_early) = mpsc::sync_channel(1);
         let acceptor = std::thread::Builder::new()
             .name("local".to_owned())
             .spawn(move || {
-                std::thread::sleep(delay);
+                // Until then, or until nobody needs it any more.
+                let _ = over_early.recv_timeout(delay);
                 for (number, stream) in listener.incoming().enumerate() {
                     if over.load(Ordering::Acquire) {
                         return;
@@ -53,7 +57,7 @@ impl Local {
                 }
             })
             .expect("a thread");
-        Self { folder, ended, acceptor: Some(acceptor) }
+        Self { folder, ended, waiting: Some(waiting), acceptor: Some(acceptor) }
     }
 
     fn path(&self) -> PathBuf {
@@ -64,6 +68,7 @@ impl Local {
 impl Drop for Local {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
+        drop(self.waiting.take());
         let _ = UnixStream::connect(self.path());
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
@@ -210,13 +215,14 @@ fn connections_leave_from_the_local_addresses_in_turn() {
     for driver in drivers() {
         let seen: Arc<Mutex<BTreeMap<IpAddr, usize>>> = Arc::default();
         let from = Arc::clone(&seen);
+        let all = Barrier::new(40);
         let server = Scripted::start(move |_, mut stream| {
             let peer = stream.peer_addr().expect("connected").ip();
             while request(&mut stream).is_some() {
                 *from.lock().expect("nobody panics with it").entry(peer).or_default() += 1;
+                // None is answered before all have come, so each has a connection of its own.
+                all.wait();
                 answer(&mut stream, &good_stream());
-                // Every request on a connection of its own, in the order they were opened.
-                std::thread::sleep(Duration::from_millis(300));
             }
         });
         let mut scenario = Scenario::new(&mooncake(40, 1, 10, 2));

@@ -77,8 +77,8 @@ fn requests_arrive_whole_and_sessions_resume_before_zero() {
             assert_eq!(tls.version, name);
             assert!(tls.verified);
             assert_eq!(tls.connections, 8);
-            // A session of TLS 1.2 serves all. A ticket of TLS 1.3 serves one, which brings more; on
-            // a machine that is busy for long enough, others do not wait for them.
+            // A session of TLS 1.2 serves all. A ticket of TLS 1.3 serves one, which brings more;
+            // on a machine that is busy for long enough, others do not wait for them.
             let least = if version.version == TLS12.version { 8 } else { 1 };
             assert!(tls.resumed >= least, "{name}: {} resumed", tls.resumed);
             let seen = seen.lock().expect("nobody panics with it");

@@ -2,8 +2,8 @@
 //! request now and then.
 //!
 //! rustls allocates a buffer for each record it encrypts or decrypts and frees it when the record
-//! has been copied out, and its queues grow once; nothing of ours does. A binary of its own, because an allocator belongs to a
-//! whole process.
+//! has been copied out, and its queues grow once; nothing of ours does. A binary of its own,
+//! because an allocator belongs to a whole process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -23,7 +23,7 @@ enum Need {
 
 /// Every Debian package, why, and what it is needed for. Names as in Debian 12.
 const PACKAGES: &[(&str, Need, &str)] = &[
-    ("gcc", Need::Build, "links every program and compiles zstd's C"),
+    ("gcc", Need::Build, "links every program and compiles the C of zstd and ring"),
     ("libc6-dev", Need::Build, "the C library's headers and start files"),
     ("ca-certificates", Need::Build, "Cargo fetches crates over https"),
     ("libgl1", Need::Run, "the viewer draws with OpenGL, loaded when it starts"),

@@ -84,8 +84,8 @@ async fn begin(core: &CoreHandle, index: u32, way: &Way, turn: usize) -> io::Res
     }
 }
 
-/// The TLS session of a connection that is yet to be opened, if it is to have one. Before zero there
-/// is time to wait for a ticket that another session brings.
+/// The TLS session of a connection that is yet to be opened, if it is to have one. Before zero
+/// there is time to wait for a ticket that another session brings.
 async fn begin_session(
     core: &CoreHandle,
     index: u32,

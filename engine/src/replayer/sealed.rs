@@ -1,10 +1,11 @@
-//! What differs for a connection that speaks TLS: bytes are encrypted on their way out and decrypted
-//! on their way in.
+//! What differs for a connection that speaks TLS: bytes are encrypted on their way out and
+//! decrypted on their way in.
 //!
-//! A request is encrypted after it is due and on the connection it leaves on, one record before its
-//! `sent` stamp and the rest, a piece at a time, as the kernel takes it: so its lateness includes
-//! encrypting 16 KiB at most, and its sending time the rest. A read is stamped when it completes and
-//! decrypted after that. Plain connections pass none of this but the branch that leads here.
+//! A request is encrypted after it is due and on the connection it leaves on, one record before
+//! its `sent` stamp and the rest, a piece at a time, as the kernel takes it: so its lateness
+//! includes encrypting 16 KiB at most, and its sending time the rest. A read is stamped when it
+//! completes and decrypted after that. Plain connections pass none of this but the branch that
+//! leads here.
 
 use std::io::{self, IoSlice};
 

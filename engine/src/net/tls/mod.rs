@@ -1,9 +1,9 @@
 //! TLS towards the server: what is trusted, who we are, and the sessions of a run.
 //!
-//! rustls does the cryptography and the protocol, without IO: sockets stay where they are, and bytes
-//! go in and out of a [`Session`]. Everything that can be refused is refused when a [`Client`] is
-//! made, before anything is sent; no request is encrypted before the server's certificate has been
-//! verified, or `--insecure` was given.
+//! rustls does the cryptography and the protocol, without IO: sockets stay where they are, and
+//! bytes go in and out of a [`Session`]. Everything that can be refused is refused when a
+//! [`Client`] is made, before anything is sent; no request is encrypted before the server's
+//! certificate has been verified, or `--insecure` was given.
 
 mod anybody;
 mod fault;

@@ -1,7 +1,7 @@
 //! Ciphertext on its way to the kernel: written at the end, taken from the front, lent as a whole.
 //!
-//! One buffer that grows to what it needs once and is then used again. While the driver has it, what
-//! is written meanwhile waits in another and comes behind it.
+//! One buffer that grows to what it needs once and is then used again. While the driver has it,
+//! what is written meanwhile waits in another and comes behind it.
 
 use monoio::buf::{IoBuf, Slice};
 

@@ -125,7 +125,9 @@ impl Session {
         let records = plain.len().div_ceil(RECORD_BYTES);
         let room = plain.len() + records * RECORD_OVERHEAD;
         self.write(|traffic, outgoing| {
-            encode(outgoing, room, |room| traffic.encrypt(plain, room).map_err(room_to_encrypt))
+            encode(outgoing, room, |room| {
+                traffic.encrypt(plain, room).map_err(|error| room_to_encrypt(&error))
+            })
         })
     }
 
@@ -138,7 +140,7 @@ impl Session {
         // A session that cannot even say that it is over is over.
         let said = self.write(|traffic, outgoing| {
             encode(outgoing, RECORD_OVERHEAD, |room| {
-                traffic.queue_close_notify(room).map_err(room_to_encrypt)
+                traffic.queue_close_notify(room).map_err(|error| room_to_encrypt(&error))
             })
         });
         self.phase = Phase::Closed;
@@ -212,7 +214,7 @@ impl Session {
                 }
                 Ok(ConnectionState::EncodeTlsData(mut data)) => {
                     failure = encode(&mut self.outgoing, HANDSHAKE_BYTES, |room| {
-                        data.encode(room).map_err(room_for)
+                        data.encode(room).map_err(|error| room_for(&error))
                     })
                     .err();
                 }
@@ -265,7 +267,7 @@ impl Session {
                 // An answer to something received goes first.
                 Ok(ConnectionState::EncodeTlsData(mut data)) => {
                     encode(&mut self.outgoing, HANDSHAKE_BYTES, |room| {
-                        data.encode(room).map_err(room_for)
+                        data.encode(room).map_err(|error| room_for(&error))
                     })
                     .err()
                     .map(Err)
@@ -294,7 +296,7 @@ impl Session {
             let state = self.connection.process_tls_records(incoming).state;
             let Ok(ConnectionState::EncodeTlsData(mut data)) = state else { return };
             let encoded = encode(&mut self.outgoing, HANDSHAKE_BYTES, |room| {
-                data.encode(room).map_err(room_for)
+                data.encode(room).map_err(|error| room_for(&error))
             });
             if encoded.is_err() {
                 return;
@@ -320,19 +322,19 @@ impl Session {
     }
 }
 
-fn room_to_encrypt(error: EncryptError) -> Option<usize> {
+fn room_to_encrypt(error: &EncryptError) -> Option<usize> {
     match error {
         EncryptError::InsufficientSize(InsufficientSizeError { required_size }) => {
-            Some(required_size)
+            Some(*required_size)
         }
         EncryptError::EncryptExhausted => None,
     }
 }
 
-fn room_for(error: EncodeError) -> Option<usize> {
+fn room_for(error: &EncodeError) -> Option<usize> {
     match error {
         EncodeError::InsufficientSize(InsufficientSizeError { required_size }) => {
-            Some(required_size)
+            Some(*required_size)
         }
         EncodeError::AlreadyEncoded => None,
     }

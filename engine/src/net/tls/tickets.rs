@@ -1,8 +1,8 @@
 //! The server's tickets: what lets a later session resume an earlier one.
 //!
 //! A ticket of TLS 1.3 is used once, so every session needs one of its own: the first session
-//! brings some, and each that resumes brings more. A session of TLS 1.2 may be resumed any number of
-//! times. All cores share one store; who finds it in use goes without, so nobody ever waits.
+//! brings some, and each that resumes brings more. A session of TLS 1.2 may be resumed any number
+//! of times. All cores share one store; who finds it in use goes without, so nobody ever waits.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, TryLockError};
