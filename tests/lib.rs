@@ -24,7 +24,7 @@ use onbeat::render::RenderOptions;
 use onbeat::replayer::counters::Snapshot;
 use onbeat::replayer::driver::DriverKind;
 use onbeat::replayer::{Pacing, Stop};
-use onbeat::run::{CoreChoice, Ran, RunConfig};
+use onbeat::run::{CoreChoice, Ran, RunConfig, Wishes};
 use onbeat::trace::TraceOptions;
 use onbeat_shared::run::Run;
 
@@ -224,7 +224,7 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
         target: Target::parse(url).expect("a URL"),
         way: WayOptions::default(),
         cores: CoreChoice::Count(1),
-        lock_memory: false,
+        wishes: Wishes::default(),
         pacing: Pacing::Hybrid { margin_ns: 0 },
         driver: None,
         limits: Limits::default(),

@@ -14,7 +14,7 @@ use onbeat_shared::units::{CoreIndex, NANOS_PER_SECOND};
 
 use crate::clock::unix_ns;
 use crate::conductor::log_file::LogFile;
-use crate::conductor::{Conducted, Job, Watch, conduct, host, warmup};
+use crate::conductor::{Conducted, Job, Watch, conduct, host, memory_node, warmup};
 use crate::doctor;
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
@@ -50,8 +50,8 @@ pub struct RunConfig {
     pub cores: CoreChoice,
     /// How cores wait.
     pub pacing: Pacing,
-    /// Lock the process's memory before zero, as far as that is allowed.
-    pub lock_memory: bool,
+    /// What to ask of the system before zero.
+    pub wishes: Wishes,
     /// How sockets are driven; `None`: io_uring where it is allowed.
     pub driver: Option<DriverKind>,
     /// Time limits of an exchange.
@@ -70,6 +70,18 @@ pub struct RunConfig {
     pub max_lateness_us: u64,
     /// The resolved configuration for the manifest, secrets cut out.
     pub config: serde_json::Value,
+}
+
+/// What a run may ask of the system; each is granted as far as it is allowed, and what is not is
+/// said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// Keep the process's memory from being swapped out.
+    pub lock_memory: bool,
+    /// Let pacing threads run before every ordinary one.
+    pub realtime: bool,
+    /// Keep the requests' bytes on the memory node of the pacing cores.
+    pub numa_local: bool,
 }
 
 /// Which CPUs send.
@@ -201,6 +213,8 @@ fn replay(
         model: options.model.clone(),
         doctor: Some(doctor::glance(cpus).json()),
         memory_lock: None,
+        memory_node: None,
+        realtime: None,
         tls: reached.tls.map(|facts| Tls {
             version: facts.version,
             cipher: facts.cipher,
@@ -208,6 +222,11 @@ fn replay(
             ..Tls::default()
         }),
     };
+    if config.wishes.numa_local {
+        let node = memory_node::prefer(cpus);
+        node.shortfall().iter().for_each(|words| watch.say(words));
+        manifest.memory_node = Some(node.name());
+    }
     let cores = u16::try_from(cpus.len()).expect("a CPU set is far smaller");
     let Prepared { plan, source, mut renderer } =
         render::prepare(plan, trace, options.clone(), cores)?;
@@ -216,11 +235,9 @@ fn replay(
         renderer.fill(&mut || watch.stop() == Stop::No);
     }
     go_on(watch)?;
-    if config.lock_memory {
+    if config.wishes.lock_memory {
         let lock = host::lock_memory();
-        if let Some(words) = lock.shortfall() {
-            watch.say(&words);
-        }
+        lock.shortfall().iter().for_each(|words| watch.say(words));
         manifest.memory_lock = Some(lock.name().to_owned());
     }
     let way = Arc::new(reached.way);
@@ -337,6 +354,7 @@ fn assign(
             way: Arc::clone(way),
             streaming: options.streaming,
             pacing: config.pacing,
+            realtime: config.wishes.realtime,
             limits: config.limits,
             warm_connections: wanted.max(1).min(room_per_core).min(cap.unwrap_or(usize::MAX)),
             max_connections: cap,

@@ -22,7 +22,7 @@ use crate::plan::PlanOptions;
 use crate::policy::deadline::Limits;
 use crate::render::RenderOptions;
 use crate::replayer::Pacing;
-use crate::run::{RunConfig, run as carry_out};
+use crate::run::{RunConfig, Wishes, run as carry_out};
 use crate::trace::TraceOptions;
 
 /// The bundled trace: our own making, with sessions and shared prefixes, about ten seconds long.
@@ -90,7 +90,7 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
         way: WayOptions::default(),
         cores: crate::run::CoreChoice::Count(1),
         pacing: Pacing::Hybrid { margin_ns: 0 },
-        lock_memory: false,
+        wishes: Wishes::default(),
         driver: None,
         limits: Limits::default(),
         warm_connections: None,

@@ -55,7 +55,7 @@ impl Args {
             way: self.target.way(),
             cores: self.run.core_choice(),
             pacing: self.run.pacing_kind(),
-            lock_memory: self.run.lock_memory,
+            wishes: self.run.wishes(),
             driver: self.target.driver_kind(),
             limits: self.target.limits(),
             warm_connections: self.target.warm_connections,

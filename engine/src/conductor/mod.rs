@@ -7,6 +7,7 @@
 
 pub mod host;
 pub mod log_file;
+pub mod memory_node;
 mod rendering;
 pub mod warmup;
 pub mod writer;
@@ -31,6 +32,7 @@ use crate::plan::Plan;
 use crate::render::Renderer;
 use crate::render::supply::Source;
 use crate::replayer::counters::{Counters, Snapshot};
+use crate::replayer::realtime::Realtime;
 use crate::replayer::sink::{BLOCKS_PER_CORE, Exchange, Sink};
 use crate::replayer::{Assignment, CoreReady, Shared, Stop, run_core};
 
@@ -103,6 +105,10 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     let mut cores = Cores::start(&assignments, &shared)?;
     let warmed = cores.wait_ready(watch)?;
     manifest.pacing.wake_error_ns = warmed.wake_error_ns.max(0).cast_unsigned();
+    manifest.realtime = warmed.realtime.as_ref().map(|realtime| realtime.name().to_owned());
+    if let Some(words) = warmed.realtime.as_ref().and_then(Realtime::shortfall) {
+        watch.say(&words);
+    }
     if let Some(tls) = &mut manifest.tls {
         (tls.connections, tls.resumed) = (warmed.connections, warmed.resumed);
         watch.say(&tls.to_string());
@@ -239,8 +245,8 @@ impl Cores {
             match self.ready.recv_timeout(TICK) {
                 Ok(ready) => {
                     waiting -= 1;
-                    warmed.add(&ready);
                     judge_warm_up(&ready, watch)?;
+                    warmed.add(ready);
                 }
                 // A core that ends before it is ready has failed.
                 Err(_) if self.threads.iter().any(JoinHandle::is_finished) => {
@@ -314,14 +320,19 @@ struct Warmed {
     connections: u32,
     /// Connections whose TLS session resumed an earlier one.
     resumed: u32,
+    /// What came of asking for real-time scheduling; a refusal, if any core met one.
+    realtime: Option<Realtime>,
 }
 
 impl Warmed {
-    fn add(&mut self, ready: &CoreReady) {
+    fn add(&mut self, ready: CoreReady) {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         self.wake_error_ns = self.wake_error_ns.max(ready.wake_error_ns);
         self.connections = self.connections.saturating_add(count(ready.connections));
         self.resumed = self.resumed.saturating_add(count(ready.resumed));
+        if matches!(self.realtime, None | Some(Realtime::First)) {
+            self.realtime = ready.realtime;
+        }
     }
 }
 

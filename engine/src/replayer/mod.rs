@@ -10,6 +10,7 @@
 pub mod affinity;
 pub mod counters;
 pub mod driver;
+pub mod realtime;
 pub mod sink;
 pub mod stall;
 
@@ -36,6 +37,7 @@ use onbeat_shared::units::CoreIndex;
 use self::core::{Core, CoreHandle};
 use self::counters::Counters;
 use self::driver::DriverKind;
+use self::realtime::Realtime;
 use self::sink::{Exchange, Sink};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::net::way::Way;
@@ -74,6 +76,8 @@ pub struct Assignment {
     pub streaming: bool,
     /// How to wait.
     pub pacing: Pacing,
+    /// Ask to run before every ordinary thread.
+    pub realtime: bool,
     /// Time limits of an exchange.
     pub limits: Limits,
     /// Connections to open before zero.
@@ -124,6 +128,8 @@ pub struct CoreReady {
     pub resumed: usize,
     /// Why others could not be opened.
     pub failures: Vec<io::Error>,
+    /// What came of asking for real-time scheduling, if it was to be asked for.
+    pub realtime: Option<Realtime>,
 }
 
 impl Shared {
@@ -178,7 +184,16 @@ pub fn run_core(
     }
     let sink = Sink::new(Arc::clone(exchange));
     let driver = assignment.driver;
-    driver.block_on(life(assignment, Arc::clone(shared), counters, sink, ready.clone()))?
+    // The ring's own threads, if it starts any, inherit it.
+    let realtime = assignment.realtime.then(|| realtime::ask(assignment.pacing));
+    let ready = Barrier { ready: ready.clone(), realtime };
+    driver.block_on(life(assignment, Arc::clone(shared), counters, sink, ready))?
+}
+
+/// Where a core says that it is ready, and what it knows already.
+struct Barrier {
+    ready: Sender<CoreReady>,
+    realtime: Option<Realtime>,
 }
 
 /// A core from its warm-up to its last record.
@@ -187,7 +202,7 @@ async fn life(
     shared: Arc<Shared>,
     counters: Arc<Counters>,
     sink: Sink,
-    ready: Sender<CoreReady>,
+    barrier: Barrier,
 ) -> io::Result<CoreTotals> {
     /// Naps of one millisecond each: a calibration takes about 50 ms.
     const CALIBRATION_NAPS: usize = 40;
@@ -213,9 +228,11 @@ async fn life(
         core.look_again();
     }
     let (connections, resumed, failures) = core.borrow_mut().warm_up_result();
-    let report = CoreReady { core: core_index, wake_error_ns, connections, resumed, failures };
+    let Barrier { ready, realtime } = barrier;
+    let core_ready =
+        CoreReady { core: core_index, wake_error_ns, connections, resumed, failures, realtime };
     // A conductor that has gone away has already failed the run.
-    let _ = ready.send(report);
+    let _ = ready.send(core_ready);
     let begun = match zero(&shared, &alarm).await? {
         Some(zero_ns) => {
             core.borrow_mut().start(zero_ns);

@@ -31,19 +31,15 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// An exchange with `blocks` empty blocks.
+    /// An exchange for `blocks` blocks, which the core's [`Sink`] makes.
     #[must_use]
     pub fn new(core: CoreIndex, blocks: usize) -> Self {
-        let exchange = Self {
+        Self {
             core,
             full: ArrayQueue::new(blocks),
             empty: ArrayQueue::new(blocks),
             abandoned: AtomicBool::new(false),
-        };
-        for _ in 0..blocks {
-            assert!(exchange.empty.push(BlockBuffer::new()).is_ok(), "the queue holds all blocks");
         }
-        exchange
     }
 }
 
@@ -60,13 +56,12 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// The producing end of `exchange`.
+    /// The producing end of `exchange`, with all its blocks. Made on the thread that fills them:
+    /// memory lies close to whoever touches it first.
     #[must_use]
     pub fn new(exchange: Arc<Exchange>) -> Self {
-        let mut unused = Vec::with_capacity(exchange.empty.capacity());
-        while let Some(block) = exchange.empty.pop() {
-            unused.push(block);
-        }
+        let mut unused: Vec<_> =
+            (0..exchange.empty.capacity()).map(|_| BlockBuffer::new()).collect();
         let block = unused.pop();
         Self { exchange, block, unused, lost: 0, lost_in_all: 0 }
     }

@@ -45,6 +45,7 @@ pub(crate) fn job(listener: &TcpListener, trace: &str) -> (Assignment, Arc<Share
         way: Arc::new(Way::to(Peer::Tcp(listener.local_addr().expect("it is bound")))),
         streaming: true,
         pacing: Pacing::Sleep,
+        realtime: false,
         limits: Limits::default(),
         warm_connections: 1,
         max_connections: None,

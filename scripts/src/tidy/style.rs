@@ -29,8 +29,10 @@ const PRINTERS: &[&str] = &[
 
 /// Where `unsafe` may be: what cannot be done otherwise, each with its `// SAFETY:`.
 const UNSAFE: &[&str] = &[
+    "engine/src/conductor/memory_node.rs",
     "engine/src/net/lent.rs",
     "engine/src/net/socket.rs",
+    "engine/src/replayer/realtime.rs",
     "engine/src/trace/mmap.rs",
     "engine/tests/wire_alloc.rs",
     "tests/alloc.rs",

@@ -64,6 +64,15 @@ pub struct Manifest {
     /// not locked) or `refused`; `None`: it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_lock: Option<String>,
+    /// What became of the wish for memory close to the pacing cores: `node N`, `single` (all memory
+    /// is equally close), `several` (the cores are on several nodes) or `refused`; `None`: it was
+    /// not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_node: Option<String>,
+    /// What became of the wish for real-time scheduling: `fifo`, `throttled` (the kernel would stop
+    /// a core that polls) or `refused`; `None`: it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub realtime: Option<String>,
     /// How requests were encrypted; `None`: they were not, or the log is of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
@@ -128,6 +137,8 @@ impl Manifest {
             model: unknown(),
             doctor: None,
             memory_lock: None,
+            memory_node: None,
+            realtime: None,
             tls: None,
         }
     }
@@ -348,10 +359,14 @@ mod tests {
     fn a_manifest_of_an_older_version_reads() {
         let mut manifest = Manifest::lost(7);
         let old = serde_json::to_value(&manifest).expect("JSON's own types");
-        assert!(old.get("doctor").is_none() && old.get("memory_lock").is_none());
+        for newer in ["doctor", "memory_lock", "memory_node", "realtime"] {
+            assert!(old.get(newer).is_none(), "{newer}");
+        }
         assert_eq!(serde_json::from_value::<Manifest>(old).expect("reads"), manifest);
         manifest.doctor = Some(serde_json::json!({"schema_version": 1}));
         manifest.memory_lock = Some("whole".to_owned());
+        manifest.memory_node = Some("node 1".to_owned());
+        manifest.realtime = Some("fifo".to_owned());
         let new = serde_json::to_value(&manifest).expect("JSON's own types");
         assert_eq!(serde_json::from_value::<Manifest>(new).expect("reads"), manifest);
     }

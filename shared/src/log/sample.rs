@@ -429,6 +429,8 @@ fn manifest() -> Manifest {
         model: "sample-model".to_owned(),
         doctor: None,
         memory_lock: None,
+        memory_node: None,
+        realtime: None,
     }
         tls: None,
 }

@@ -9,7 +9,7 @@ use super::target::{nanos, seconds_or_none};
 use crate::cli::progress::Ui;
 use crate::limits::CORES_MAX;
 use crate::replayer::Pacing;
-use crate::run::CoreChoice;
+use crate::run::{CoreChoice, Wishes};
 
 /// Cores, pacing and output.
 #[derive(Clone, Debug, Args, Serialize)]
@@ -27,6 +27,16 @@ pub struct RunFlags {
     /// Keep all memory from being swapped out; where that is not allowed, say so and go on.
     #[arg(long)]
     pub lock_memory: bool,
+
+    /// Run pacing threads before every ordinary one (SCHED_FIFO). Where the kernel would stop a
+    /// core that polls, or does not allow it, say so and go on.
+    #[arg(long)]
+    pub realtime: bool,
+
+    /// Keep the requests' bytes on the memory node of the pacing cores; where that is not possible,
+    /// say so and go on.
+    #[arg(long)]
+    pub numa_local: bool,
 
     /// After a stop, let requests in flight finish for this many seconds.
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds_or_none)]
@@ -97,6 +107,16 @@ impl RunFlags {
             PacingFlag::Spin => Pacing::Spin,
             PacingFlag::Hybrid => Pacing::Hybrid { margin_ns: 0 },
             PacingFlag::Sleep => Pacing::Sleep,
+        }
+    }
+
+    /// What is asked of the system.
+    #[must_use]
+    pub const fn wishes(&self) -> Wishes {
+        Wishes {
+            lock_memory: self.lock_memory,
+            realtime: self.realtime,
+            numa_local: self.numa_local,
         }
     }
 
