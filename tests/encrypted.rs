@@ -182,6 +182,33 @@ fn faults_of_the_handshake_are_named_before_anything_is_sent() {
 }
 
 #[test]
+fn a_certificate_that_is_its_own_authority_is_trusted_where_it_is_named() {
+    let authority = Authority::new();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, words) in [("localhost", None), ("elsewhere.example", Some("is not for localhost"))]
+    {
+        let identity = Identity::own_authority(name);
+        let server = serve(identity.config(BOTH, None), |_, stream| {
+            while request(stream).is_some() {
+                answer(stream, &good_stream());
+            }
+        });
+        let stranger = towards(server.address, &authority, &mooncake(3, 5, 10, 2));
+        let said = refused(stranger);
+        assert!(said.contains("self-signed"), "{said}");
+        let mut known = towards(server.address, &authority, &mooncake(3, 5, 10, 2));
+        known.config.way.tls.cacert = Some(identity.file(folder.path()));
+        match words {
+            None => assert_eq!(classes(&run(known)), ["ok"; 3]),
+            Some(words) => {
+                let said = refused(known);
+                assert!(said.contains(words), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
 fn whoever_is_insecure_is_told_so() {
     let authority = Authority::new();
     let config = Identity::self_signed("elsewhere.example").config(BOTH, None);

@@ -102,6 +102,21 @@ impl Identity {
         Self { chain, key: Arc::new(key), pem }
     }
 
+    /// A certificate for `name` that signed itself and may sign others: an authority's and a
+    /// server's in one, as `openssl req -x509` makes it.
+    ///
+    /// # Panics
+    /// When no key can be had.
+    #[must_use]
+    pub fn own_authority(name: &str) -> Self {
+        let mut params = params(name, VALID);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("random numbers");
+        let certificate = params.self_signed(&key).expect("a key signs");
+        let (chain, pem) = (vec![certificate.der().clone()], certificate.pem());
+        Self { chain, key: Arc::new(key), pem }
+    }
+
     /// Certificate and key in one PEM file of `folder`, for `--cert`.
     ///
     /// # Panics

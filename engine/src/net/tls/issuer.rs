@@ -1,21 +1,25 @@
-//! The ordinary verifier, which also tells a certificate that signed itself from one whose
-//! authority is not known.
+//! The ordinary verifier, with two additions: it tells a certificate that signed itself from one
+//! whose authority is not known, and accepts one that `--cacert` names itself.
 //!
-//! webpki decides; its verdict is only given another name. Issuer and subject are compared as the
-//! certificate writes them, with a walk over its outermost elements.
+//! webpki decides. It refuses a certificate that may sign others as a server's, which is what
+//! `openssl req -x509` makes; whoever names that very certificate means that very server. Issuer
+//! and subject are compared as the certificate writes them, with a walk over its outermost
+//! elements.
 
 use std::fmt;
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 
 /// A verifier that names self-signed certificates.
 #[derive(Debug)]
 pub(super) struct Issuer {
     inner: Arc<WebPkiServerVerifier>,
+    named: Vec<CertificateDer<'static>>,
 }
 
 /// "The certificate is its own issuer, and is not trusted."
@@ -31,8 +35,13 @@ impl fmt::Display for SelfSigned {
 impl std::error::Error for SelfSigned {}
 
 impl Issuer {
-    pub(super) const fn new(inner: Arc<WebPkiServerVerifier>) -> Self {
-        Self { inner }
+    /// Decides as `inner` does, but accepts the certificates `named` where they are valid and for
+    /// the right name.
+    pub(super) const fn new(
+        inner: Arc<WebPkiServerVerifier>,
+        named: Vec<CertificateDer<'static>>,
+    ) -> Self {
+        Self { inner, named }
     }
 }
 
@@ -53,6 +62,14 @@ impl ServerCertVerifier for Issuer {
             now,
         );
         match verdict {
+            // Whether it is valid now has been looked at before.
+            Err(Error::InvalidCertificate(CertificateError::Other(fault)))
+                if format!("{:?}", fault.0) == "CaUsedAsEndEntity"
+                    && self.named.iter().any(|named| named == end_entity) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
             Err(Error::InvalidCertificate(fault))
                 if !has_a_name(&fault) && is_self_signed(end_entity) =>
             {

@@ -157,10 +157,11 @@ fn verifier(
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, EngineError> {
     let mut roots = RootCertStore::empty();
+    let mut named = Vec::new();
     if let Some(path) = &options.cacert {
-        let certificates = certificates("--cacert", path)?;
-        for certificate in certificates {
-            roots.add(certificate).map_err(|error| {
+        named = certificates("--cacert", path)?;
+        for certificate in &named {
+            roots.add(certificate.clone()).map_err(|error| {
                 EngineError::Input(format!(
                     "--cacert {}: a certificate in it cannot be an authority's: {error}",
                     path.display()
@@ -183,7 +184,7 @@ fn verifier(
     let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
         .build()
         .map_err(|error| EngineError::Run(format!("TLS cannot be set up: {error}")))?;
-    Ok(Arc::new(Issuer::new(inner)))
+    Ok(Arc::new(Issuer::new(inner, named)))
 }
 
 type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
