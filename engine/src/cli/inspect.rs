@@ -108,7 +108,9 @@ fn text(trace: &Trace, stats: &Stats) -> String {
 }
 
 fn arrivals(arrivals: &Arrivals) -> String {
-    let rate = known(arrivals.mean_per_s, 2);
+    // A slow trace's rate has two digits that count, too.
+    let places = if arrivals.mean_per_s.is_some_and(|rate| rate < 0.1) { 3 } else { 2 };
+    let rate = known(arrivals.mean_per_s, places);
     let pause = arrivals.gap_max_s.map(|gap| format!(", longest pause {} s", decimal(gap, 1)));
     format!(
         "over {} s, {rate} a second on average, at most {} in one second{}",
@@ -170,6 +172,9 @@ fn known(value: Option<f64>, places: usize) -> String {
 
 /// A number with so many places and commas between thousands.
 fn decimal(value: f64, places: usize) -> String {
+    // Halves go up, as people round; formatting alone would take them to the even digit.
+    let factor = 10_f64.powi(i32::try_from(places).unwrap_or(0));
+    let value = (value * factor).round() / factor;
     let plain = format!("{value:.places$}");
     match plain.split_once('.') {
         Some((whole, fraction)) => format!("{}.{fraction}", commas(whole)),
@@ -226,7 +231,7 @@ mod tests {
     fn a_person_reads_ten_lines() {
         insta::assert_snapshot!(inspected(&[]), @r#"
         t.jsonl: mooncake_trace, 3 rows, 227 bytes, sha256 25b8d33e0ab5caeb4df1e3acad39710bb0b92d48067b6c9375af2d9a328edc0f
-          arrivals   over 120.0 s, 0.03 a second on average, at most 2 in one second, longest pause 120.0 s
+          arrivals   over 120.0 s, 0.025 a second on average, at most 2 in one second, longest pause 120.0 s
           bursts     index of dispersion 1.6 (1 s) and 0.7 (60 s), CV of gaps 1.0, at most 2 at one instant
           input      tokens p10 890, p50 2,048, p90 2,048, p99 2,048, max 2,048, mean 1,565, 4,696 in all
           output     tokens p10 3, p50 10, p90 18, p99 20, max 20, mean 10, 31 in all

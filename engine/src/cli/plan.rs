@@ -59,13 +59,13 @@ struct ReplayOnly {
 /// When the trace cannot be read, the options leave nothing to send, or stdout cannot be written.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let options = args.timing.options(args.body.seed)?;
-    let render = args.body.options()?;
+    let mut render = args.body.options()?;
     let path = args.trace.path()?;
     let mut trace = trace::load(path, &args.trace.options())?;
     let plan = plan::build(&trace, &options)?;
-    let render = render.for_trace(&trace, options.force_min_tokens)?;
     let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if args.bodies {
+        render = render.for_trace(&trace, options.force_min_tokens)?;
         check_prompts(&plan, &trace)?;
         let wanted: HashSet<u32> = plan.record_of.iter().take(limit).copied().collect();
         trace::load_prompts(path, &mut trace, &|record| wanted.contains(&record))?;

@@ -2,7 +2,8 @@
 //!
 //! In the open loop a turn waits for the end of the previous planned turn of its session; in the
 //! closed one it then thinks as long as the record says: from the end of that turn's recorded answer
-//! to its own start. In the strict one nothing waits. An edge always points to a smaller request
+//! to its own start. In the strict one nothing waits but a row without a time of its own, which always
+//! waits its delay after the turn before it. An edge always points to a smaller request
 //! index.
 
 use onbeat_shared::trace::Trace;
@@ -48,13 +49,20 @@ pub(crate) fn chains(trace: &Trace, sends: &[Send], options: &PlanOptions) -> Ch
         let request = RequestIndex(request);
         let known = trace.records[send.record as usize].session;
         let slot = &mut met[send.copy as usize * trace.sessions.len() + known.as_usize()];
-        let after = match (options.mode, &*slot) {
-            (PlanMode::OpenLoop | PlanMode::ClosedLoop, Some(met)) => Some(met.last),
-            _ => None,
+        // A row without a time of its own waits for the turn before it whatever the rule.
+        let delay = trace.recorded.delay_ns.get(send.record as usize).copied().flatten();
+        let waits = options.mode != PlanMode::OpenLoopStrict || delay.is_some();
+        let after = slot.as_ref().filter(|_| waits).map(|met| met.last);
+        let thinks = options.mode == PlanMode::ClosedLoop || delay.is_some();
+        let think = |after: RequestIndex| {
+            let before = &sends[after.as_usize()];
+            let think_ns = match delay {
+                Some(delay_ns) => options.speedup.divide(i128::from(delay_ns)).unwrap_or(i64::MAX),
+                None => think_ns(trace, before, send, options),
+            };
+            options.think_cap_ns.map_or(think_ns, |cap_ns| think_ns.min(cap_ns))
         };
-        let closed = options.mode == PlanMode::ClosedLoop;
-        let think = |after: RequestIndex| think_ns(trace, &sends[after.as_usize()], send, options);
-        let think_ns = after.filter(|_| closed).map(think);
+        let think_ns = after.filter(|_| thinks).map(think);
         let number = || {
             names.push(name(trace, known, send.copy));
             let session = u32::try_from(names.len() - 1).expect("no more sessions than requests");
@@ -75,8 +83,7 @@ fn think_ns(trace: &Trace, before: &Send, send: &Send, options: &PlanOptions) ->
     let gap_ns = send.due_ns.saturating_sub(before.due_ns).max(0);
     let recorded = trace.recorded.duration_ns.get(before.record as usize).copied().flatten();
     let service_ns = options.speedup.divide(i128::from(recorded.unwrap_or(0))).unwrap_or(i64::MAX);
-    let think_ns = gap_ns.saturating_sub(service_ns).max(0);
-    options.think_cap_ns.map_or(think_ns, |cap_ns| think_ns.min(cap_ns))
+    gap_ns.saturating_sub(service_ns).max(0)
 }
 
 /// What a copy's session is called: as recorded in the first copy, with the copy's number in others.

@@ -113,7 +113,8 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
             after: link.after,
             source: trace.recorded.file_of(send.record),
             think_ns: link.think_ns,
-            input_tokens: Some(record.input_tokens),
+            input_tokens: Some(record.input_tokens)
+                .filter(|_| trace.recorded.is_length_known(send.record)),
             max_tokens,
             min_tokens: max_tokens.filter(|_| forced),
             ideal_cached_tokens: hits.map(|hits| hits.prefix),

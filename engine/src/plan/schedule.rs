@@ -8,8 +8,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::record::Record;
-use onbeat_shared::trace::{Format, Trace};
 use onbeat_shared::units::NANOS_PER_SECOND;
 
 use crate::limits::REQUESTS_MAX;
@@ -80,10 +80,8 @@ fn timed(
     left_out: &mut LeftOut,
 ) -> Result<Vec<Send>, PlanError> {
     // Offsets are on the trace's own clock, or from its first row where that clock began in 1970.
-    let origin_ns = match trace.source.format {
-        Format::Baseten => trace.origin().map_or(0, |at| at.0),
-        Format::Bailian | Format::Mooncake => 0,
-    };
+    let origin = trace.origin().filter(|_| trace.source.format.counts_from_1970());
+    let origin_ns = origin.map_or(0, |at| at.0);
     let on_clock = |offset_ns: i64| origin_ns.saturating_add(offset_ns);
     let start_ns = options.start_offset_ns.map(on_clock);
     let end_ns = options.end_offset_ns.map_or(i64::MAX, on_clock);

@@ -179,6 +179,24 @@ fn in_the_closed_loop_turns_wait_for_the_end_and_the_recorded_think_time() {
 }
 
 #[test]
+fn rows_without_a_time_wait_their_delay_in_every_mode() {
+    let mut trace = trace(&[(0, 0, 0), (150, 0, 1), (40, 1, 0)]);
+    trace.recorded.delay_ns = vec![None, Some(150 * NANOS_PER_MILLI), None];
+    for mode in [PlanMode::OpenLoop, PlanMode::OpenLoopStrict, PlanMode::ClosedLoop] {
+        let options = PlanOptions { mode, speedup: speedup("2"), ..PlanOptions::default() };
+        let plan = built(&trace, &options);
+        assert_eq!(lines(&plan), [1, 3, 2]);
+        let last = plan.rows[2];
+        assert_eq!((last.due, last.after.map(|after| after.0)), (None, Some(0)), "{mode}");
+        assert_eq!(last.think_ns, Some(75 * NANOS_PER_MILLI));
+    }
+    let window =
+        PlanOptions { start_offset_ns: Some(50 * NANOS_PER_MILLI), ..PlanOptions::default() };
+    let plan = built(&trace, &window);
+    assert_eq!(dues_ms(&plan), [100.0], "whom it would wait for is left out");
+}
+
+#[test]
 fn whole_sessions_are_sampled_and_counted() {
     let rows: Vec<(i64, u32, u32)> =
         (0..400).map(|row| (row, u32::try_from(row).expect("small") % 100, 0)).collect();

@@ -7,18 +7,16 @@
 //! largest request; a plan for which the budget cannot do that is refused. The bytes are those of
 //! [`render`](super::render). Nothing here waits or starts a thread: that is the conductor's.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
+use onbeat_shared::trace::recorded::Content;
 
 use crate::plan::Plan;
 use crate::prompt::TextKey;
-use crate::render::body::{
-    Closing, Limits, MARK_WORDS, append_hints, append_mark, closing, hint_bytes_at_most, limits,
-    opening, recorded, texts,
-};
+use crate::render::around::{Around, Closings};
+use crate::render::body::texts;
 use crate::render::page::{Filling, PAGE_BYTES, Pages, Rendered, pages_for};
 use crate::render::supply::{Source, Window};
 use crate::render::{Budget, RenderError, RenderOptions, head};
@@ -41,10 +39,12 @@ pub struct Renderer {
     /// For each server, what all heads start with.
     commons: Vec<Vec<u8>>,
     /// For each output limit, what stands behind the text.
-    closings: HashMap<Limits, Closing>,
+    closings: Closings,
     lanes: Vec<Lane>,
     /// The head's own half of the request at hand.
     own: Vec<u8>,
+    /// What stands around its text.
+    around: Around,
 }
 
 /// What is kept for one core.
@@ -98,12 +98,17 @@ impl Renderer {
             .iter()
             .map(|destination| head::common(destination, &options))
             .collect::<Result<_, _>>()?;
-        let mut closings = HashMap::new();
-        for row in &plan.rows {
-            closings.entry(limits(row)).or_insert_with(|| closing(&options, limits(row)));
-        }
-        let mut renderer =
-            Self { plan, trace, options, commons, closings, lanes: Vec::new(), own: Vec::new() };
+        let closings = Closings::of(&plan, &options);
+        let mut renderer = Self {
+            plan,
+            trace,
+            options,
+            commons,
+            closings,
+            lanes: Vec::new(),
+            own: Vec::new(),
+            around: Around::default(),
+        };
         let shares = renderer.shares(cores, budget)?;
         let (places, requests) = Window::places(&renderer.plan.rows, usize::from(cores));
         for (core, (pages, requests)) in (0..).zip(shares.into_iter().zip(requests)) {
@@ -193,22 +198,14 @@ impl Renderer {
         let rendered = Arc::get_mut(&mut shell).expect("a shell is nobody else's");
         let head_room = common.len() + self.own.len();
         let mut filling = Filling::new(rendered, &mut lane.pages, head_room);
-        let (record, copy) =
-            (self.plan.record_of[row.request.as_usize()], self.plan.copy(row.request));
-        filling.put(opening(self.options.endpoint));
-        self.own.clear();
-        append_mark(&self.trace, &self.options, copy, &mut self.own);
-        filling.put(&self.own);
-        filling.put(recorded(&self.trace, record));
+        self.around.fill(&self.plan, &self.trace, &self.options, &self.closings, row.request);
+        filling.put(&self.around.before);
+        let record = self.plan.record_of[row.request.as_usize()];
+        filling.put(self.trace.recorded.text_of(record));
         for (key, words) in texts(&self.plan, &self.trace, &self.options, row.request) {
             filling.text(key, words);
         }
-        let closing = &self.closings[&limits(row)];
-        filling.put(&closing.before);
-        self.own.clear();
-        append_hints(&self.trace, &self.options, record, copy, &mut self.own);
-        filling.put(&self.own);
-        filling.put(&closing.after);
+        filling.put(&self.around.after);
         let body_bytes = filling.body_bytes();
         self.own.clear();
         head::append_own(&mut self.own, &self.options, row.request.0, session, body_bytes);
@@ -233,18 +230,16 @@ impl Renderer {
     fn pages_at_most(&self, row: &PlanRow) -> u64 {
         let place = self.plan.record_of[row.request.as_usize()];
         let session = &self.plan.sessions[row.session.as_usize()];
-        let closing = &self.closings[&limits(row)];
+        let mut around = Around::default();
+        around.fill(&self.plan, &self.trace, &self.options, &self.closings, row.request);
         let around = self.commons[usize::from(row.target)].len()
             + head::own_bytes_at_most(&self.options, session)
-            + opening(self.options.endpoint).len()
-            + closing.before.len()
-            + closing.after.len();
-        let text = if self.trace.recorded.prompts {
-            recorded(&self.trace, place).len()
-                + TextKey::room(MARK_WORDS)
-                + hint_bytes_at_most(&self.trace, place)
-        } else {
-            TextKey::room(self.trace.records[place as usize].input_tokens as usize)
+            + around.bytes();
+        let text = match self.trace.recorded.content_of(place) {
+            Content::Words => {
+                TextKey::room(self.trace.records[place as usize].input_tokens as usize)
+            }
+            _ => self.trace.recorded.text_of(place).len(),
         };
         pages_for((around + text) as u64)
     }

@@ -14,9 +14,8 @@ use onbeat_shared::trace::recorded;
 use crate::limits::WRITE_PARTS_MAX;
 use crate::plan::Plan;
 use crate::render::arena::Texts;
-use crate::render::body::{
-    Closing, Limits, append_hints, append_mark, closing, limits, opening, spans,
-};
+use crate::render::around::{Around, Closings};
+use crate::render::body::{Limits, limits, spans};
 use crate::render::layout::{Layout, requests};
 use crate::render::{Bodies, Part, RenderError, RenderOptions, head};
 
@@ -37,7 +36,7 @@ struct Assembler<'a> {
     /// For each server, what all heads start with.
     commons: Vec<Part>,
     /// For each pair of output lengths, what stands behind the text.
-    closings: HashMap<Limits, (Part, Closing)>,
+    closings: HashMap<Limits, Part>,
     parts: Vec<Part>,
     first_part: Vec<u64>,
     body_bytes: Vec<u64>,
@@ -54,19 +53,17 @@ pub(crate) fn assemble(
     texts: Texts,
     recorded: recorded::Texts,
 ) -> Result<Bodies, RenderError> {
-    let mut assembler = Assembler::new(plan, options, layout, texts, recorded)?;
-    let mut hints = Vec::new();
-    let mut mark = Vec::new();
+    let closings = Closings::of(plan, options);
+    let mut assembler = Assembler::new(options, layout, &closings, texts, recorded)?;
+    assembler.first_part.reserve_exact(plan.rows.len() + 1);
+    assembler.body_bytes.reserve_exact(plan.rows.len());
+    let mut around = Around::default();
     for (row, record) in requests(plan, trace) {
         let session = &plan.sessions[row.session.as_usize()];
-        let (place, copy) = (plan.record_of[row.request.as_usize()], plan.copy(row.request));
-        assembler.gather_text(trace, copy, row, record);
-        assembler.gather_recorded(place);
-        hints.clear();
-        append_hints(trace, options, place, copy, &mut hints);
-        mark.clear();
-        append_mark(trace, options, copy, &mut mark);
-        assembler.request(row, session, &mark, &hints);
+        assembler.gather_text(trace, plan.copy(row.request), row, record);
+        assembler.gather_recorded(plan.record_of[row.request.as_usize()]);
+        around.fill(plan, trace, options, &closings, row.request);
+        assembler.request(row, session, &around);
     }
     assembler.seal_heads();
     assembler.first_part.push(assembler.parts.len() as u64);
@@ -81,9 +78,9 @@ pub(crate) fn assemble(
 
 impl<'a> Assembler<'a> {
     fn new(
-        plan: &Plan,
         options: &'a RenderOptions,
         layout: &'a Layout,
+        closings: &Closings,
         texts: Texts,
         mut recorded: recorded::Texts,
     ) -> Result<Self, RenderError> {
@@ -102,13 +99,7 @@ impl<'a> Assembler<'a> {
         for destination in &options.destinations {
             commons.push(share(&head::common(destination, options)?));
         }
-        let mut closings = HashMap::new();
-        for row in &plan.rows {
-            closings.entry(limits(row)).or_insert_with(|| {
-                let closing = closing(options, limits(row));
-                (share(&[&*closing.before, &closing.after].concat()), closing)
-            });
-        }
+        let closings = closings.iter().map(|(limits, bytes)| (limits, share(&bytes))).collect();
         chunks.push(shared.into_boxed_slice());
         Ok(Self {
             options,
@@ -121,27 +112,22 @@ impl<'a> Assembler<'a> {
             commons,
             closings,
             parts: Vec::new(),
-            first_part: Vec::with_capacity(plan.rows.len() + 1),
-            body_bytes: Vec::with_capacity(plan.rows.len()),
+            first_part: Vec::new(),
+            body_bytes: Vec::new(),
             text: Vec::new(),
             copied: 0,
         })
     }
 
-    /// Puts a request around the text that was gathered; `mark` comes before it and `hints` behind.
-    fn request(&mut self, row: &PlanRow, session: &str, mark: &[u8], hints: &[u8]) {
-        let opening = opening(self.options.endpoint);
-        let (closing, pieces) = &self.closings[&limits(row)];
-        let closing = *closing;
+    /// Puts a request together from the text that was gathered and what stands around it.
+    fn request(&mut self, row: &PlanRow, session: &str, around: &Around) {
         let text_bytes: u64 = self.text.iter().map(|part| u64::from(part.len)).sum();
-        let around = opening.len() + mark.len() + hints.len();
-        let body_bytes = around as u64 + text_bytes + u64::from(closing.len);
+        let body_bytes = around.bytes() as u64 + text_bytes;
         self.first_part.push(self.parts.len() as u64);
         self.body_bytes.push(body_bytes);
         let start = self.heads.len();
         head::append_own(&mut self.heads, self.options, row.request.0, session, body_bytes);
-        self.heads.extend_from_slice(opening);
-        self.heads.extend_from_slice(mark);
+        self.heads.extend_from_slice(&around.before);
         // Besides the text there are the head's two halves and the closing.
         if self.text.len() + 3 > WRITE_PARTS_MAX {
             for part in self.text.drain(..) {
@@ -157,18 +143,13 @@ impl<'a> Assembler<'a> {
         self.parts.push(self.commons[usize::from(row.target)]);
         self.parts.push(own);
         self.parts.append(&mut self.text);
-        if hints.is_empty() {
-            self.parts.push(closing);
-        } else {
+        if around.shared {
+            self.parts.push(self.closings[&limits(row)]);
+        } else if !around.after.is_empty() {
             let start = self.heads.len();
-            for piece in [&pieces.before, hints, &pieces.after] {
-                self.heads.extend_from_slice(piece);
-            }
-            self.parts.push(Part {
-                chunk,
-                start: short(start),
-                len: short(self.heads.len() - start),
-            });
+            self.heads.extend_from_slice(&around.after);
+            let len = short(around.after.len());
+            self.parts.push(Part { chunk, start: short(start), len });
         }
         if self.heads.len() >= HEAD_CHUNK_BYTES {
             self.seal_heads();
@@ -197,7 +178,7 @@ impl<'a> Assembler<'a> {
 
     /// The slice of a recorded prompt, into `self.text`.
     fn gather_recorded(&mut self, place: u32) {
-        if let Some((chunk, start, len)) = self.recorded.place(place) {
+        if let Some((chunk, start, len)) = self.recorded.place(place).filter(|place| place.2 > 0) {
             self.text.push(Part { chunk: self.first_recorded + chunk, start, len });
         }
     }

@@ -8,6 +8,7 @@ use std::io::Write;
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::record::Record;
+use onbeat_shared::trace::recorded::Content;
 use onbeat_shared::units::RequestIndex;
 use serde_json::{Map, Value};
 
@@ -35,6 +36,12 @@ pub(crate) const fn opening(endpoint: Endpoint) -> &'static [u8] {
 /// Output lengths a request asks for: at most, and at least.
 pub(crate) type Limits = (Option<u32>, Option<u32>);
 
+/// What stands before a list of messages, and how many bytes of a chat's closing it makes needless:
+/// those that end the list.
+pub(crate) const fn messages_opening() -> (&'static [u8], usize) {
+    (b"{\"messages\":", b"\"}]".len())
+}
+
 /// What stands behind the prompt's text, in two pieces: a request's own hints come between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Closing {
@@ -42,16 +49,27 @@ pub(crate) struct Closing {
     pub(crate) after: Vec<u8>,
 }
 
+impl Closing {
+    /// Both pieces with nothing between them.
+    pub(crate) fn joined(&self) -> Vec<u8> {
+        [self.before.as_slice(), &self.after].concat()
+    }
+}
+
 /// The output lengths of a request.
 pub(crate) const fn limits(row: &PlanRow) -> Limits {
     (row.max_tokens, row.min_tokens)
 }
 
-/// What stands behind the text of a request of these output lengths.
+/// What stands behind the text of a request of these output lengths, with members of its `own`.
 ///
 /// Members are merged as AIPerf does it: ours, then the user's own, then the row's; the last value
 /// of a key counts, in the place of the first.
-pub(crate) fn closing(options: &RenderOptions, (max_tokens, min_tokens): Limits) -> Closing {
+pub(crate) fn closing(
+    options: &RenderOptions,
+    (max_tokens, min_tokens): Limits,
+    own: Map<String, Value>,
+) -> Closing {
     let mut members = Map::new();
     members.insert("model".to_owned(), options.model.as_str().into());
     members.insert("stream".to_owned(), options.streaming.into());
@@ -63,6 +81,7 @@ pub(crate) fn closing(options: &RenderOptions, (max_tokens, min_tokens): Limits)
         members.insert(key.to_owned(), max_tokens.into());
     }
     members.extend(options.extra.iter().cloned());
+    members.extend(own);
     if let Some(min_tokens) = min_tokens {
         members.insert("min_tokens".to_owned(), min_tokens.into());
     }
@@ -121,27 +140,22 @@ pub(crate) fn append_hints(
     }
 }
 
-/// Most bytes that the hints of a request take.
-pub(crate) fn hint_bytes_at_most(trace: &Trace, place: u32) -> usize {
-    // An id has at most twenty digits, and a comma.
-    trace.records[place as usize].block_count as usize * 21 + 64
-}
-
 /// Words that a copy of the trace puts before its recorded prompts, so that it shares no prefix with
 /// another copy.
-pub(crate) const MARK_WORDS: usize = 4;
+const MARK_WORDS: usize = 4;
 
 /// Adds what stands before the recorded prompts of a copy of the trace: nothing for the first one.
-pub(crate) fn append_mark(trace: &Trace, options: &RenderOptions, copy: u32, out: &mut Vec<u8>) {
-    if trace.recorded.prompts && copy > 0 {
+pub(crate) fn append_mark(
+    trace: &Trace,
+    options: &RenderOptions,
+    place: u32,
+    copy: u32,
+    out: &mut Vec<u8>,
+) {
+    if copy > 0 && trace.recorded.content_of(place) == Content::Prompt {
         TextKey::block(options.seed, scope(copy, 0), 0).append(MARK_WORDS, out);
         out.extend_from_slice(b"\\n");
     }
-}
-
-/// The prompt that a record holds, as it stands in JSON; empty when its text is made of words.
-pub(crate) fn recorded(trace: &Trace, place: u32) -> &[u8] {
-    if trace.recorded.texts.is_empty() { &[] } else { trace.recorded.texts.get(place) }
 }
 
 /// The runs of words a record's prompt is made of, `input_tokens` words in all; none when the prompt
@@ -151,9 +165,11 @@ pub(crate) fn spans<'a>(
     record: &'a Record,
 ) -> impl Iterator<Item = Span> + use<'a> {
     let block_tokens = trace.block_tokens;
-    let made = usize::from(!trace.recorded.prompts);
-    let mut left = if made == 0 { 0 } else { record.input_tokens };
-    let blocks = trace.blocks_of(record).iter().take(made * usize::MAX).map(Some);
+    // Rows that hold their text have no words, and but for Baseten's no ids either.
+    let recorded = trace.recorded.prompts;
+    let mut left = if recorded { 0 } else { record.input_tokens };
+    let most = if recorded { 0 } else { usize::MAX };
+    let blocks = trace.blocks_of(record).iter().take(most).map(Some);
     blocks.chain([None]).filter_map(move |id| {
         let words = if id.is_some() { left.min(block_tokens) } else { left };
         left -= words;

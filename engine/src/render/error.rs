@@ -42,6 +42,10 @@ pub enum RenderError {
         /// What to do instead.
         instead: &'static str,
     },
+    /// A turn continues the server's own answers: 1-based line of the first one.
+    LiveAnswers(u64),
+    /// Rows hold lists of messages, and the endpoint takes a prompt.
+    MessagesToCompletions,
     /// A header that cannot be sent; the text names it and never repeats its value.
     Header(String),
     /// A thread could not be started.
@@ -72,6 +76,16 @@ impl fmt::Display for RenderError {
             Self::Extra { key, instead } => {
                 write!(out, "--extra-inputs {key}: is decided for every request; {instead}")
             }
+            Self::LiveAnswers(row) => write!(
+                out,
+                "line {row}: this turn continues the server's own answers to the turns before it, \
+                 which is not possible yet; --context-mode message_array_with_responses sends each \
+                 turn's own text alone"
+            ),
+            Self::MessagesToCompletions => out.write_str(
+                "the trace holds lists of messages, which only the chat endpoint takes; leave out \
+                 --endpoint-type completions",
+            ),
             Self::Header(words) => out.write_str(words),
             Self::Thread(words) => write!(out, "could not start a rendering thread: {words}"),
         }
@@ -89,7 +103,9 @@ impl From<RenderError> for EngineError {
     fn from(error: RenderError) -> Self {
         match error {
             RenderError::Header(words) => Self::Usage(words),
-            RenderError::Extra { .. } => Self::Usage(error.to_string()),
+            RenderError::Extra { .. }
+            | RenderError::LiveAnswers(_)
+            | RenderError::MessagesToCompletions => Self::Usage(error.to_string()),
             RenderError::Prompt { .. } => Self::Input(error.to_string()),
             RenderError::OverBudget { .. }
             | RenderError::WindowOverBudget { .. }

@@ -9,6 +9,7 @@
 
 mod ahead;
 mod arena;
+mod around;
 mod assemble;
 mod body;
 pub mod error;
@@ -33,10 +34,11 @@ use crate::limits::{PROMPT_TOKENS_MAX, RENDER_AHEAD_BYTES};
 use crate::plan::Plan;
 use crate::prompt::vocabulary::Vocabulary;
 pub use crate::render::ahead::{Renderer, Step};
+use crate::render::around::{Around, Closings};
 pub use crate::render::error::RenderError;
 pub use crate::render::head::request_path;
 use crate::render::layout::Layout;
-pub use crate::render::options::{Destination, Endpoint, RenderOptions, When};
+pub use crate::render::options::{Context, Destination, Endpoint, RenderOptions, When};
 pub use crate::render::secret::Secret;
 use crate::render::supply::{Parts, Source};
 
@@ -185,17 +187,15 @@ pub fn append_body(
     request: RequestIndex,
     out: &mut Vec<u8>,
 ) {
-    let (place, copy) = (plan.record_of[request.as_usize()], plan.copy(request));
-    let closing = body::closing(options, body::limits(&plan.rows[request.as_usize()]));
-    out.extend_from_slice(body::opening(options.endpoint));
-    body::append_mark(trace, options, copy, out);
-    out.extend_from_slice(body::recorded(trace, place));
+    let row = &plan.rows[request.as_usize()];
+    let mut around = Around::default();
+    around.fill(plan, trace, options, &Closings::of_row(row, options), request);
+    out.extend_from_slice(&around.before);
+    out.extend_from_slice(trace.recorded.text_of(plan.record_of[request.as_usize()]));
     for (key, words) in body::texts(plan, trace, options, request) {
         key.append(words, out);
     }
-    out.extend_from_slice(&closing.before);
-    body::append_hints(trace, options, place, copy, out);
-    out.extend_from_slice(&closing.after);
+    out.extend_from_slice(&around.after);
 }
 
 impl Budget {
@@ -206,7 +206,11 @@ impl Budget {
 
     fn check(self, needed: u64) -> Result<(), RenderError> {
         let Self { bytes: budget, named } = self;
-        if needed <= budget { Ok(()) } else { Err(RenderError::OverBudget { needed, budget, named }) }
+        if needed <= budget {
+            Ok(())
+        } else {
+            Err(RenderError::OverBudget { needed, budget, named })
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 use std::num::NonZero;
 
 use onbeat_shared::trace::Trace;
+use onbeat_shared::trace::recorded::Content;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,6 +31,15 @@ pub enum When {
     All,
     /// During the run, as far ahead as the budget reaches.
     Ahead,
+}
+
+/// How the turns of a session follow from each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// Each turn is what was recorded of it, and nothing else.
+    Alone,
+    /// A turn is added to all turns before it and the server's own answers to them.
+    LiveAnswers,
 }
 
 /// A server, as far as a request's head names it.
@@ -64,6 +74,8 @@ pub struct RenderOptions {
     pub extra: Vec<(String, Value)>,
     /// Whether recorded block ids and block sizes are kept out of bodies.
     pub omit_kv_hints: bool,
+    /// How the turns of a session follow from each other; `None`: as the trace's format has it.
+    pub context: Option<Context>,
     /// Headers of the user's own; one of our names replaces ours.
     pub headers: Vec<(String, Secret)>,
     /// The header that carries the session's name.
@@ -108,10 +120,27 @@ impl RenderOptions {
     /// said otherwise. `min_tokens` is whether rows say it.
     ///
     /// # Errors
-    /// When a member of the user's own is one that the rows or other options decide.
+    /// When a member of the user's own is one that the rows or other options decide, a list of
+    /// messages would go where a prompt belongs, or a turn needs what only the server can say.
     pub fn for_trace(mut self, trace: &Trace, min_tokens: bool) -> Result<Self, RenderError> {
         if !self.endpoint_named && trace.recorded.prompts {
             self.endpoint = Endpoint::Completions;
+        }
+        let live = match self.context {
+            Some(context) => context == Context::LiveAnswers,
+            // Turns of AIPerf's dialect are what is new in them.
+            None => trace.recorded.dialect,
+        };
+        let continued = (0..).zip(&trace.records).find(|(place, record)| {
+            let content = trace.recorded.content_of(*place);
+            record.turn > 0 && matches!(content, Content::Words | Content::Prompt)
+        });
+        if let Some((_, record)) = continued.filter(|_| live) {
+            return Err(RenderError::LiveAnswers(record.row));
+        }
+        let messages = trace.recorded.contents.contains(&Content::Messages);
+        if messages && self.endpoint == Endpoint::Completions {
+            return Err(RenderError::MessagesToCompletions);
         }
         let rows = trace.recorded.prompts;
         let hints = rows && !self.omit_kv_hints;
@@ -147,6 +176,7 @@ impl Default for RenderOptions {
             legacy_max_tokens: false,
             extra: Vec::new(),
             omit_kv_hints: false,
+            context: None,
             headers: Vec::new(),
             session_header: "X-Correlation-ID".to_owned(),
             api_key: None,

@@ -4,14 +4,14 @@ use std::num::NonZero;
 
 use onbeat_shared::trace::blocks::BlockIds;
 use onbeat_shared::trace::record::Record;
-use onbeat_shared::trace::recorded::{Recorded, Texts};
+use onbeat_shared::trace::recorded::{Content, Recorded, Texts};
 use onbeat_shared::trace::session::SessionNames;
 use onbeat_shared::trace::{Format, Source, Trace};
 use onbeat_shared::units::{RequestIndex, SessionIndex, TraceNanos};
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 use serde_json::Value;
 
-use super::{Bodies, Endpoint, RenderError, RenderOptions, append_body, render};
+use super::{Bodies, Context, Endpoint, RenderError, RenderOptions, append_body, render};
 use crate::limits::WRITE_PARTS_MAX;
 use crate::plan::{Plan, PlanOptions, build};
 
@@ -291,6 +291,56 @@ fn recorded_prompts_stand_in_bodies_with_their_hints() {
     trace.recorded.signed_ids = true;
     let signed = render(&plan, &trace, &options).expect("rendered");
     assert!(split(&signed, 0).1.contains("\"hash_ids\":[1,-1],"));
+}
+
+#[test]
+fn rows_that_hold_messages_or_bodies_are_sent_as_they_stand() {
+    let mut trace = trace(&[(2, vec![]), (0, vec![]), (0, vec![]), (0, vec![])], 16);
+    let contents = [Content::Words, Content::Prompt, Content::Messages, Content::Body];
+    let mut texts = Texts::for_records(4);
+    texts.put(1, "Hello \"there\"");
+    texts.put_json(2, "[ {\"role\":\"user\",\"content\":\"x\"} ]");
+    texts.put_json(3, "{\"model\": \"own\",\"n\":[1]}");
+    let mut members = Texts::for_records(4);
+    members.put_json(1, "{\"top_k\":7,\"max_completion_tokens\":1}");
+    members.put_json(2, "{\"tools\":[{\"type\":\"function\"}]}");
+    let contents = contents.to_vec();
+    trace.recorded = Recorded { contents, texts, members, dialect: true, ..Recorded::default() };
+    let plan = planned(&trace);
+    let options = RenderOptions::default().for_trace(&trace, true).expect("chat");
+    let bodies = render(&plan, &trace, &options).expect("rendered");
+    let body = |number: u32| split(&bodies, number).1;
+    let usage = "\"stream_options\":{\"include_usage\":true}}";
+    assert_eq!(prompt(&bodies, 0).matches(' ').count(), 2);
+    assert_eq!(
+        body(1),
+        format!(
+            "{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello \\\"there\\\"\"}}],\"model\":\
+             \"default\",\"stream\":true,\"max_completion_tokens\":1,\"top_k\":7,{usage}"
+        )
+    );
+    assert_eq!(
+        body(2),
+        format!(
+            "{{\"messages\":[ {{\"role\":\"user\",\"content\":\"x\"}} ],\"model\":\"default\",\"stream\":\
+             true,\"max_completion_tokens\":5,\"tools\":[{{\"type\":\"function\"}}],{usage}"
+        )
+    );
+    assert_eq!(body(3), "{\"model\": \"own\",\"n\":[1]}");
+    for row in &plan.rows {
+        let mut direct = Vec::new();
+        append_body(&plan, &trace, &options, row.request, &mut direct);
+        assert!(request(&bodies, row.request.0).ends_with(&direct));
+        assert_eq!(bodies.body_bytes(row.request), direct.len() as u64);
+    }
+    let completions = RenderOptions { endpoint: Endpoint::Completions, ..RenderOptions::default() };
+    let refused = completions.for_trace(&trace, true).expect_err("messages");
+    assert_eq!(refused, RenderError::MessagesToCompletions);
+    trace.records[1].turn = 1;
+    let refused = RenderOptions::default().for_trace(&trace, true).expect_err("a second turn");
+    assert_eq!(refused, RenderError::LiveAnswers(2));
+    let alone = RenderOptions { context: Some(Context::Alone), ..RenderOptions::default() };
+    assert!(alone.for_trace(&trace, true).is_ok());
 }
 
 #[test]

@@ -65,8 +65,9 @@ fn unit(trace: &Trace) -> Option<Warning> {
             words: format!(
                 "timestamps are read as {}: span {span_s:.3} s for {rows} rows; looks like {looks}",
                 match trace.source.format {
-                    Format::Bailian => "seconds",
+                    Format::Bailian | Format::BurstGpt => "seconds",
                     Format::Mooncake | Format::Baseten => "milliseconds",
+                    Format::AzureCsv => "dates",
                 }
             ),
         })

@@ -53,6 +53,10 @@ pub(crate) fn fault_of(line: &[u8], refused: &NotAnObject) -> Fault {
             let words = words.split(" at line ").next().unwrap_or_default();
             Fault::line(format!("{words} at column {column}: {}", shown(rest)), object)
         }
+        Ok(IgnoredAny) if refused.to_string().contains("Unicode") => Fault::line(
+            "an escape between \\ud800 and \\udfff that is not one of a pair",
+            "text that UTF-8 can hold",
+        ),
         Ok(IgnoredAny) => Fault::line(format!("{refused}: {}", shown(line)), object),
     }
 }
@@ -97,6 +101,7 @@ mod tests {
             ("{", "an object that goes on over several lines"),
             ("timestamp,input_length", "found timestamp,input_length; right would be one JSON"),
             ("{'timestamp':0}", "at column 2"),
+            ("{\"timestamp\":0,\"text_input\":\"\\ud83d\"}", "that is not one of a pair"),
         ] {
             let found = fault(line);
             assert!(found.contains(words), "{line}: {found}");

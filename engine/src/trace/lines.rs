@@ -5,6 +5,8 @@
 //! editor shows. A line is copied here only when it crosses windows.
 
 use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use memchr::{memchr, memchr_iter};
@@ -64,6 +66,21 @@ pub(crate) fn for_each_line(
         take(number + 1, &carried)?;
     }
     Ok(FileFacts { sha256: hexadecimal(&digest.finalize()), bytes: file.len() })
+}
+
+/// The start of a file up to its first line's end, at most a few kilobytes; `None` when it is no
+/// regular file, which whoever reads it says.
+pub(crate) fn first_line(path: &Path) -> Result<Option<Vec<u8>>, TraceError> {
+    const BYTES: u64 = 4096;
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let file = File::open(path).map_err(|error| TraceError::io("open", path, error))?;
+    let mut start = Vec::new();
+    let read = file.take(BYTES).read_to_end(&mut start);
+    read.map_err(|error| TraceError::io("read", path, error))?;
+    start.truncate(memchr(b'\n', &start).unwrap_or(start.len()));
+    Ok(Some(start))
 }
 
 /// Bytes as lower-case hexadecimal digits.

@@ -16,13 +16,16 @@ mod check;
 mod columns;
 mod detect;
 mod diagnose;
+mod dialect;
 pub mod error;
+mod keys;
 mod lines;
 mod mmap;
 mod mooncake;
 mod row;
 mod rows;
 mod scan;
+mod tables;
 
 use std::path::Path;
 
@@ -88,8 +91,8 @@ pub fn load(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
     Ok(trace)
 }
 
-/// Reads the recorded prompts of the records that are `wanted` into the trace; nothing happens
-/// when the trace has none.
+/// Reads what the records that are `wanted` hold of their requests (prompts, messages, bodies) into
+/// the trace; nothing happens when it has nothing of the kind.
 ///
 /// # Errors
 /// When the file cannot be read, is another by now, or has a prompt that is no text.
@@ -98,9 +101,13 @@ pub fn load_prompts(
     trace: &mut Trace,
     wanted: &dyn Fn(u32) -> bool,
 ) -> Result<(), TraceError> {
+    trace.recorded.texts = Texts::default();
+    trace.recorded.members = Texts::default();
     if trace.recorded.prompts {
-        trace.recorded.texts = Texts::default();
         trace.recorded.texts = baseten::prompts::load(path, trace, wanted)?;
+    } else if trace.recorded.dialect {
+        let (texts, members) = dialect::texts(path, trace, wanted)?;
+        (trace.recorded.texts, trace.recorded.members) = (texts, members);
     }
     Ok(())
 }
@@ -113,9 +120,20 @@ fn is_columns(path: &Path, options: &TraceOptions) -> Result<bool, TraceError> {
     }
 }
 
-/// Reads a trace of JSON Lines.
+/// The format of a trace that is a table, as told or as found.
+fn table_of(path: &Path, options: &TraceOptions) -> Result<Option<Format>, TraceError> {
+    match options.format {
+        Some(format) => Ok(format.is_table().then_some(format)),
+        None => Ok(lines::first_line(path)?.and_then(|line| tables::format_of(&line))),
+    }
+}
+
+/// Reads a trace of JSON Lines, or a table.
 fn lines_of(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
     let mut reader: Option<RowReader> = None;
+    if let Some(format) = table_of(path, options)? {
+        return tables::load(path, format);
+    }
     let facts = lines::for_each_line(path, |line, bytes| {
         let reader = match &mut reader {
             Some(reader) => reader,
@@ -145,7 +163,7 @@ fn lines_of(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
     };
     Ok(match source.format {
         Format::Bailian => bailian::finish(reader, source),
-        Format::Mooncake | Format::Baseten => mooncake::finish(reader, source),
+        _ => mooncake::finish(path, reader, source)?,
     })
 }
 

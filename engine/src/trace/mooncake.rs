@@ -1,42 +1,89 @@
-//! Mooncake JSON Lines, the plain kind: every row is a request of its own.
+//! Mooncake JSON Lines: every row is a request of its own, unless it says otherwise.
 //!
-//! `timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids` of 512-token blocks.
-//! The members that AIPerf added (sessions, delays, verbatim prompts) change what a row means; they
-//! are refused rather than ignored until a reader understands them.
+//! `timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids` of 512-token blocks; and
+//! the members that AIPerf added (see `dialect`), which give rows sessions, delays and contents.
 
-use onbeat_shared::trace::recorded::Recorded;
+use std::path::Path;
+
+use onbeat_shared::trace::record::Record;
+use onbeat_shared::trace::recorded::{Content, Recorded};
 use onbeat_shared::trace::session::SessionNames;
 use onbeat_shared::trace::{Source, Trace};
+use onbeat_shared::units::{SessionIndex, TraceNanos};
 
+use crate::trace::TraceError;
+use crate::trace::dialect;
 use crate::trace::error::Fault;
-use crate::trace::row::{Name, Row, Value};
+use crate::trace::row::Name;
 use crate::trace::rows::RowReader;
 
-/// Refuses a row that this reader would misunderstand.
-pub(crate) fn refuse_dialect(row: &Row) -> Result<(), Fault> {
-    let Some(member) = row.dialect else { return Ok(()) };
-    let right = match row.value(Name::InputLength) {
-        Value::Absent | Value::Null => "a row with input_length and hash_ids",
-        _ => "a plain row (timestamp, input_length, output_length, hash_ids)",
+/// The trace of all rows: a row without a session is its own, with a fresh name.
+pub(crate) fn finish(path: &Path, reader: RowReader, source: Source) -> Result<Trace, TraceError> {
+    let mut rows = reader.into_rows();
+    let (sessions, recorded) = if rows.dialect.facts.is_empty() {
+        let sessions = u32::try_from(rows.records.len()).expect("bounded by REQUESTS_MAX");
+        (SessionNames::Fresh(sessions), Recorded::default())
+    } else {
+        let dialect::Rows { sessions, facts } = rows.dialect;
+        let (session_of, names) = sessions.sessions();
+        let first = turns(&mut rows.records, &session_of, &facts, names.len());
+        if let Some(line) = first {
+            let fault = Fault::field(
+                Name::Timestamp.key(),
+                "nothing",
+                "a time in the first row of every session",
+            );
+            return Err(TraceError::Row { path: path.to_owned(), line, fault });
+        }
+        (names, recorded(&facts))
     };
-    Err(Fault::field(
-        member,
-        "a member of AIPerf's Mooncake dialect, which this version does not read yet",
-        right,
-    ))
-}
-
-/// The trace of all rows: each its own session, with a fresh name.
-pub(crate) fn finish(reader: RowReader, source: Source) -> Trace {
-    let rows = reader.into_rows();
-    let sessions = u32::try_from(rows.records.len()).expect("bounded by REQUESTS_MAX");
-    Trace {
+    Ok(Trace {
         source,
         records: rows.records,
         blocks: rows.blocks,
         block_tokens: rows.block_tokens,
-        sessions: SessionNames::Fresh(sessions),
-        recorded: Recorded::default(),
+        sessions,
+        recorded,
         warnings: rows.warnings,
+    })
+}
+
+/// Writes into each record its session and its turn there, in file order, and where it stands when
+/// it has no time of its own: its delay behind the turn before it. Gives the line of the first row
+/// that has neither a time nor a turn before it.
+fn turns(
+    records: &mut [Record],
+    session_of: &[u32],
+    facts: &[dialect::Facts],
+    sessions: usize,
+) -> Option<u64> {
+    let mut last: Vec<Option<(u32, TraceNanos)>> = vec![None; sessions];
+    for ((record, &session), facts) in records.iter_mut().zip(session_of).zip(facts) {
+        let before = &mut last[session as usize];
+        record.session = SessionIndex(session);
+        record.turn = before.map_or(0, |(turn, _)| turn + 1);
+        if facts.untimed {
+            let Some((_, at)) = *before else { return Some(record.row) };
+            record.at = TraceNanos(at.0.saturating_add(facts.delay_ns.unwrap_or(0)));
+        }
+        *before = Some((record.turn, record.at));
+    }
+    None
+}
+
+fn recorded(facts: &[dialect::Facts]) -> Recorded {
+    let untimed = facts.iter().any(|facts| facts.untimed);
+    let contents = facts.iter().any(|facts| facts.content != Content::Words);
+    Recorded {
+        delay_ns: match untimed {
+            true => facts.iter().map(|f| f.untimed.then_some(f.delay_ns.unwrap_or(0))).collect(),
+            false => Vec::new(),
+        },
+        contents: match contents {
+            true => facts.iter().map(|facts| facts.content).collect(),
+            false => Vec::new(),
+        },
+        dialect: true,
+        ..Recorded::default()
     }
 }

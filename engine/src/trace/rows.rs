@@ -7,14 +7,16 @@
 use onbeat_shared::trace::blocks::{BLOCK_IDS_MAX, BlockIds};
 use onbeat_shared::trace::decimal::{Decimal, DecimalError};
 use onbeat_shared::trace::record::Record;
+use onbeat_shared::trace::recorded::Content;
 use onbeat_shared::trace::{Format, Warning};
 use onbeat_shared::units::{SessionIndex, TraceNanos};
 
 use crate::limits::REQUESTS_MAX;
+use crate::trace::dialect::Facts;
 use crate::trace::error::Fault;
 use crate::trace::row::{HASH_IDS, Name, Row, RowParser, Value};
 use crate::trace::scan::{Members, shown};
-use crate::trace::{TraceOptions, bailian, diagnose, mooncake};
+use crate::trace::{TraceOptions, bailian, diagnose, dialect};
 
 /// Reads rows and keeps what they say.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub(crate) struct RowReader {
     records: Vec<Record>,
     blocks: BlockIds,
     links: Vec<bailian::Link>,
+    dialect: dialect::Rows,
     oddities: Oddities,
 }
 
@@ -39,6 +42,7 @@ pub(crate) struct Rows {
     pub(crate) block_tokens: u32,
     /// One for each row of a Bailian trace.
     pub(crate) links: Vec<bailian::Link>,
+    pub(crate) dialect: dialect::Rows,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -67,6 +71,7 @@ impl RowReader {
             records: Vec::new(),
             blocks: BlockIds::default(),
             links: Vec::new(),
+            dialect: dialect::Rows::default(),
             oddities: Oddities::default(),
         }
     }
@@ -85,19 +90,26 @@ impl RowReader {
         let parsed = self.parser.parse(bytes, &mut self.blocks);
         let row = parsed.map_err(|refused| diagnose::fault_of(bytes, &refused))?;
         let text = RowText { row: &row, bytes };
+        let mut facts = Facts::default();
         if self.format == Format::Mooncake {
-            mooncake::refuse_dialect(&row)?;
+            facts = self.dialect.add(self.records.len(), text)?;
         }
-        let at = self.timestamp(text)?;
-        let input_tokens = text
-            .length(Name::InputLength)?
-            .ok_or_else(|| text.wrong(Name::InputLength, "a whole number of tokens, 0 or more"))?;
+        let at = if facts.untimed { TraceNanos(0) } else { self.timestamp(text)? };
+        let written = facts.content != Content::Words;
+        let input_tokens = match text.length(Name::InputLength)? {
+            Some(tokens) => tokens,
+            // Nobody counted what is written out.
+            None if written => 0,
+            None => {
+                return Err(text.wrong(Name::InputLength, "a whole number of tokens, 0 or more"));
+            }
+        };
         let output_tokens = self.output(line, text)?;
         let block_count = self.check_ids(line, text, first_block, input_tokens)?;
         if self.format == Format::Bailian {
             self.links.push(bailian::link(text)?);
         }
-        if input_tokens == 0 {
+        if input_tokens == 0 && !written {
             self.oddities.count(Oddity::EmptyPrompt, line);
         }
         if let Some(key) = row.repeated {
@@ -132,6 +144,7 @@ impl RowReader {
             blocks: self.blocks,
             block_tokens: self.block_tokens,
             links: self.links,
+            dialect: self.dialect,
             warnings: self.oddities.warnings(),
         }
     }
@@ -139,7 +152,7 @@ impl RowReader {
     fn timestamp(&mut self, text: RowText<'_>) -> Result<TraceNanos, Fault> {
         let (power, unit) = match self.format {
             Format::Bailian => (9, "seconds"),
-            Format::Mooncake | Format::Baseten => (6, "milliseconds"),
+            _ => (6, "milliseconds"),
         };
         let right = format!("a number of {unit} within 292 years of zero");
         let value = text.row.value(Name::Timestamp);
@@ -262,7 +275,8 @@ impl<'a> RowText<'a> {
     }
 }
 
-fn decimal(raw: Option<&[u8]>, power: u32) -> Result<i64, DecimalError> {
+/// A number's text times ten to the power of `power`.
+pub(crate) fn decimal(raw: Option<&[u8]>, power: u32) -> Result<i64, DecimalError> {
     let text = raw.and_then(|raw| std::str::from_utf8(raw).ok()).ok_or(DecimalError::NotANumber)?;
     Decimal::parse(text)?.scaled(power)
 }

@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
+use onbeat_shared::trace::recorded::Content;
 use onbeat_shared::units::SessionIndex;
 use proptest::prelude::{any, prop, prop_assert_eq, proptest};
 
-use super::{Format, Trace, TraceOptions, load};
+use super::{Format, Trace, TraceOptions, load, load_prompts};
 
 fn load_with(bytes: &[u8], options: &TraceOptions) -> Result<Trace, String> {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -107,7 +108,23 @@ fn wrong_values_name_field_found_and_right() {
         (row("0", "20", "5", "[0,1]"), "found 2 ids of 512 tokens each, but input_length is 20"),
         (row("0", "0", "5", "[0]"), "input_length is 0"),
         ("{\"timestamp\":0,\"output_length\":1,\"input_length\":null}".into(), "\"input_length\""),
-        ("{\"timestamp\":0,\"text_input\":\"x\"}".into(), "field \"text_input\": found a member"),
+        (
+            "{\"timestamp\":0,\"input_length\":5,\"text_input\":\"x\"}".into(),
+            "field \"text_input\": found another way",
+        ),
+        ("{\"timestamp\":0,\"text_input\":\"\\ud83d\"}".into(), "line 1: found"),
+        ("{\"timestamp\":0,\"text_input\":7}".into(), "field \"text_input\": found 7"),
+        ("{\"timestamp\":0,\"messages\":[{}]}".into(), "found a message without role"),
+        ("{\"timestamp\":0,\"payload\":{}}".into(), "field \"payload\": found {}"),
+        ("{\"timestamp\":0,\"text_input\":\"x\",\"tools\":[1]}".into(), "tools without messages"),
+        ("{\"timestamp\":0,\"text_input\":\"x\",\"extra\":[1]}".into(), "field \"extra\""),
+        ("{\"session_id\":1.5,\"timestamp\":0,\"input_length\":1}".into(), "field \"session_id\""),
+        ("{\"session_id\":\"a\",\"delay\":-1,\"input_length\":1}".into(), "field \"delay\""),
+        (
+            "{\"session_id\":\"a\",\"delay\":1,\"input_length\":1}".into(),
+            "a time in the first row of every session",
+        ),
+        ("{\"timestamp\":0,\"text_input\":\"x\",\"hash_ids\":[1]}".into(), "input_length is 0"),
         (
             "{\"chat_id\":\"a\",\"timestamp\":0,\"input_length\":1,\"output_length\":1}".into(),
             "field \"chat_id\": found \"a\"",
@@ -208,4 +225,38 @@ proptest! {
         row.extend_from_slice(&bytes);
         let _trace = load_with(&row, &TraceOptions::default());
     }
+}
+
+#[test]
+fn the_dialect_has_sessions_delays_and_contents() {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let text = "\
+        {\"timestamp\":5,\"input_length\":3,\"output_length\":1}\n\
+        {\"session_id\":\"m1\",\"timestamp\":10,\"input_length\":600,\"hash_ids\":[1,2]}\n\
+        {\"session_id\":\"m1\",\"delay\":150.5,\"input_length\":100,\"output_length\":3}\n\
+        {\"timestamp\":200,\"text_input\":\"a\\\"b\\u00e9\",\"extra\":{\"top_k\":7}}\n\
+        {\"session_id\":7,\"timestamp\":9,\"messages\": [ {\"role\":\"user\"} ],\"tools\":[{}]}\n\
+        {\"timestamp\":9,\"payload\":{\"x\": 1}}\n";
+    file.write_all(text.as_bytes()).expect("written");
+    let mut trace = load(file.path(), &TraceOptions::default()).expect("reads");
+    let row = |at: usize| {
+        let record = &trace.records[at];
+        (trace.session_name(record.session), record.turn, record.at.0)
+    };
+    assert_eq!(row(0), ("session_000000".to_owned(), 0, 5_000_000));
+    assert_eq!(row(1), ("m1".to_owned(), 0, 10_000_000));
+    assert_eq!(row(2), ("m1".to_owned(), 1, 160_500_000), "its delay behind the turn before");
+    assert_eq!(row(3).0, "session_000001");
+    assert_eq!(row(4).0, "7");
+    let recorded = &trace.recorded;
+    assert_eq!(recorded.delay_ns, [None, None, Some(150_500_000), None, None, None]);
+    let (words, prompt) = (Content::Words, Content::Prompt);
+    let contents = [words, words, words, prompt, Content::Messages, Content::Body];
+    assert_eq!(recorded.contents, contents);
+    load_prompts(file.path(), &mut trace, &|record| record != 5).expect("reads");
+    let texts: Vec<&[u8]> = (0..6).map(|at| trace.recorded.texts.get(at)).collect();
+    let expected = ["", "", "", "a\\\"b\u{e9}", "[ {\"role\":\"user\"} ]", ""];
+    assert_eq!(texts, expected.map(str::as_bytes));
+    let members: Vec<&[u8]> = (3..5).map(|at| trace.recorded.members.get(at)).collect();
+    assert_eq!(members, [&b"{\"top_k\":7}"[..], b"{\"tools\":[{}]}"]);
 }

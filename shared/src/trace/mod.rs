@@ -35,6 +35,12 @@ pub enum Format {
     /// Baseten completions in Parquet or Arrow files: Unix milliseconds, prompts as recorded.
     #[serde(rename = "baseten_trace")]
     Baseten,
+    /// Azure's LLM inference traces: a CSV table with dates, lengths and nothing else.
+    #[serde(rename = "azure_csv")]
+    AzureCsv,
+    /// BurstGPT: a CSV table with seconds and lengths, in newer ones sessions and durations too.
+    #[serde(rename = "burst_gpt_trace")]
+    BurstGpt,
 }
 
 /// Where a trace came from, as a log's manifest keeps it.
@@ -91,6 +97,8 @@ impl Format {
             Self::Bailian => "bailian_trace",
             Self::Mooncake => "mooncake_trace",
             Self::Baseten => "baseten_trace",
+            Self::AzureCsv => "azure_csv",
+            Self::BurstGpt => "burst_gpt_trace",
         }
     }
 
@@ -99,9 +107,21 @@ impl Format {
     pub const fn block_tokens(self) -> u32 {
         match self {
             Self::Bailian => 16,
-            Self::Mooncake => 512,
+            Self::Mooncake | Self::AzureCsv | Self::BurstGpt => 512,
             Self::Baseten => 64,
         }
+    }
+
+    /// Whether it is a CSV table.
+    #[must_use]
+    pub const fn is_table(self) -> bool {
+        matches!(self, Self::AzureCsv | Self::BurstGpt)
+    }
+
+    /// Whether its times count from 1970, so that a window's offsets count from its first row.
+    #[must_use]
+    pub const fn counts_from_1970(self) -> bool {
+        matches!(self, Self::Baseten | Self::AzureCsv)
     }
 }
 

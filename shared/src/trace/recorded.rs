@@ -20,10 +20,33 @@ pub struct Recorded {
     pub block_tokens: Vec<Option<u32>>,
     /// Whether block ids were written as signed numbers, so that the upper half is negative.
     pub signed_ids: bool,
-    /// Whether rows hold their prompts, which are then sent as they stand.
+    /// Whether all rows hold their prompts, which are then sent as they stand.
     pub prompts: bool,
-    /// The prompts, once they were read.
+    /// What each row holds of its request, where rows differ.
+    pub contents: Vec<Content>,
+    /// For rows without a time of their own, how long they wait after the turn before them, in
+    /// nanoseconds.
+    pub delay_ns: Vec<Option<i64>>,
+    /// Whether rows are in AIPerf's dialect of Mooncake's format, and may add members to bodies.
+    pub dialect: bool,
+    /// What rows hold, once it was read.
     pub texts: Texts,
+    /// Members that rows add to their bodies, each a JSON object or empty, once they were read.
+    pub members: Texts,
+}
+
+/// What a row holds of its request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// Lengths and block ids: the prompt is made of words.
+    #[default]
+    Words,
+    /// The prompt.
+    Prompt,
+    /// The list of messages.
+    Messages,
+    /// The whole body.
+    Body,
 }
 
 /// One file of several.
@@ -64,6 +87,39 @@ impl Recorded {
         u32::try_from(after.saturating_sub(1)).unwrap_or(0)
     }
 
+    /// What a record holds of its request.
+    #[must_use]
+    pub fn content_of(&self, record: u32) -> Content {
+        let all = if self.prompts { Content::Prompt } else { Content::Words };
+        self.contents.get(record as usize).copied().unwrap_or(all)
+    }
+
+    /// Whether some record's text or members have to be read before it can be sent.
+    #[must_use]
+    pub const fn has_texts(&self) -> bool {
+        self.prompts || self.dialect
+    }
+
+    /// What a record holds, as it stands in JSON; empty when its prompt is made of words, or was not
+    /// read.
+    #[must_use]
+    pub fn text_of(&self, record: u32) -> &[u8] {
+        if self.texts.is_empty() { &[] } else { self.texts.get(record) }
+    }
+
+    /// The members a record adds to its body, as a JSON object; empty when there are none, or they
+    /// were not read.
+    #[must_use]
+    pub fn members_of(&self, record: u32) -> &[u8] {
+        if self.members.is_empty() { &[] } else { self.members.get(record) }
+    }
+
+    /// Whether the length of a record's prompt in tokens is known.
+    #[must_use]
+    pub fn is_length_known(&self, record: u32) -> bool {
+        self.contents.get(record as usize).is_none_or(|&content| content == Content::Words)
+    }
+
     /// Whether a record's client gave up; `None` when the trace does not say.
     #[must_use]
     pub fn is_cancelled(&self, record: u32) -> Option<bool> {
@@ -89,6 +145,18 @@ impl Texts {
     /// # Panics
     /// When there is no such record, or the text has 4 GiB or more.
     pub fn put(&mut self, record: u32, text: &str) {
+        self.add(record, text, escape);
+    }
+
+    /// Sets the text of a record, which is JSON already and stays as it is.
+    ///
+    /// # Panics
+    /// When there is no such record, or the text has 4 GiB or more.
+    pub fn put_json(&mut self, record: u32, text: &str) {
+        self.add(record, text, |text, out| out.extend_from_slice(text.as_bytes()));
+    }
+
+    fn add(&mut self, record: u32, text: &str, write: impl FnOnce(&str, &mut Vec<u8>)) {
         let full = self.chunks.last().is_none_or(|chunk| {
             chunk.len() >= CHUNK_BYTES || chunk.len() + text.len() + text.len() / 8 > CHUNK_ROOM
         });
@@ -98,7 +166,7 @@ impl Texts {
         let number = u32::try_from(self.chunks.len() - 1).expect("chunks are large");
         let chunk = self.chunks.last_mut().expect("one was added if there was none");
         let start = chunk.len();
-        escape(text, chunk);
+        write(text, chunk);
         let short = |len: usize| u32::try_from(len).expect("a text has less than 4 GiB");
         self.places[record as usize] =
             Place { chunk: number, start: short(start), len: short(chunk.len() - start) };

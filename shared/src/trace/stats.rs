@@ -119,7 +119,8 @@ impl Stats {
         let mut order: Vec<usize> = (0..trace.records.len()).collect();
         order.sort_by_key(|&place| trace.records[place].at);
         let arrivals = arrivals(trace, &order);
-        let inputs = trace.records.iter().map(|record| record.input_tokens).collect();
+        let known = (0..).zip(&trace.records).filter(|(at, _)| trace.recorded.is_length_known(*at));
+        let inputs = known.map(|(_, record)| record.input_tokens).collect();
         let outputs = trace.records.iter().filter_map(|record| record.output_tokens).collect();
         let mut stats = Self {
             rows: trace.records.len() as u64,
@@ -289,7 +290,7 @@ fn oddities(trace: &Trace, stats: &Stats) -> Vec<String> {
         ));
     }
     let lacking = stats.cache.as_ref().filter(|cache| cache.rows_with_ids < stats.rows);
-    if let Some(cache) = lacking.filter(|_| !trace.recorded.prompts) {
+    if let Some(cache) = lacking.filter(|_| !trace.recorded.has_texts()) {
         words.push(format!(
             "{} rows have no hash_ids: their prompts share nothing with others",
             stats.rows - cache.rows_with_ids

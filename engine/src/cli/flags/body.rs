@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
-use crate::render::{Endpoint, RenderOptions, Secret, When};
+use crate::render::{Context, Endpoint, RenderOptions, Secret, When};
 
 /// The requests.
 #[derive(Clone, Debug, Args, Serialize)]
@@ -51,6 +51,11 @@ pub struct BodyFlags {
     /// not know.
     #[arg(long)]
     pub omit_kv_hints: bool,
+
+    /// How the turns of a session follow from each other (default: each alone; in AIPerf's dialect of
+    /// Mooncake's format, after the server's own answers).
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub context_mode: Option<ContextFlag>,
 
     /// Add a header; may be repeated, and replaces a header of ours of the same name.
     #[arg(long, short = 'H', value_name = "NAME: VALUE", value_parser = header)]
@@ -107,6 +112,17 @@ pub enum WhenFlag {
     Ahead,
 }
 
+/// `--context-mode` as typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum ContextFlag {
+    /// Each turn is what was recorded of it, and nothing else.
+    MessageArrayWithResponses,
+    /// A turn is added to the turns before it and the server's answers to them (not possible yet).
+    DeltasWithoutResponses,
+}
+
 /// One `--extra-inputs` as typed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
@@ -161,6 +177,10 @@ impl BodyFlags {
             legacy_max_tokens: self.use_legacy_max_tokens,
             extra: self.extra_inputs.iter().flat_map(|extra| extra.0.clone()).collect(),
             omit_kv_hints: self.omit_kv_hints,
+            context: self.context_mode.map(|mode| match mode {
+                ContextFlag::MessageArrayWithResponses => Context::Alone,
+                ContextFlag::DeltasWithoutResponses => Context::LiveAnswers,
+            }),
             headers: headers.collect(),
             session_header: self.session_header.clone(),
             api_key: self.api_key.clone().filter(|key| !key.reveal().is_empty()),

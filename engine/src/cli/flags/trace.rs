@@ -71,6 +71,10 @@ pub enum FormatFlag {
     MooncakeTrace,
     /// Baseten Parquet or Arrow files: Unix milliseconds, prompts as recorded.
     BasetenTrace,
+    /// Azure's LLM inference traces, a CSV table.
+    AzureCsv,
+    /// BurstGPT, a CSV table.
+    BurstGptTrace,
 }
 
 impl TraceFlags {
@@ -93,6 +97,8 @@ impl TraceFlags {
                 FormatFlag::BailianTrace => Format::Bailian,
                 FormatFlag::MooncakeTrace => Format::Mooncake,
                 FormatFlag::BasetenTrace => Format::Baseten,
+                FormatFlag::AzureCsv => Format::AzureCsv,
+                FormatFlag::BurstGptTrace => Format::BurstGpt,
             }),
             block_tokens: self.isl_block_size.map(NonZero::get),
             lenient: self.lenient,

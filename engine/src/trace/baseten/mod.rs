@@ -2,11 +2,10 @@
 //!
 //! Four columns must be there (`timestamp_start_unix_ms`, `prompt`, `input_tokens`,
 //! `output_tokens`), the others may. Rows that share a session id form a session, in order of time
-//! (see `keys` for which of the two id columns counts). `output_tokens` 0 asks for one token; a
+//! (see `trace::keys` for which of the two id columns counts). `output_tokens` 0 asks for one token; a
 //! cancelled row is kept and told. Prompts are looked at here only to know that each is a text, and
 //! read by `prompts` once it is known which of them are sent.
 
-mod keys;
 pub(crate) mod prompts;
 mod row;
 
@@ -20,10 +19,10 @@ use onbeat_shared::trace::session::SessionNames;
 use onbeat_shared::trace::{Format, Source, Trace, Warning};
 
 use crate::limits::REQUESTS_MAX;
-use crate::trace::baseten::keys::Keys;
 use crate::trace::baseten::row::{Columns, RowFacts};
 use crate::trace::columns::{Digest, Shard, Table, names, shards};
 use crate::trace::error::Fault;
+use crate::trace::keys::{self, Keys};
 use crate::trace::{SessionKey, TraceError, TraceOptions};
 
 /// The columns a file must have.
@@ -184,7 +183,7 @@ impl Reader {
         if sessions.is_empty() {
             sessions = (0..count(&self.records)).collect();
         }
-        place(&mut self.records, &sessions);
+        keys::place(&mut self.records, &sessions);
         let block_tokens = options
             .block_tokens
             .or_else(|| most_frequent(&self.recorded.block_tokens))
@@ -240,22 +239,6 @@ impl Oddity {
 /// How many records there are.
 fn count(records: &[Record]) -> u32 {
     u32::try_from(records.len()).expect("bounded by REQUESTS_MAX")
-}
-
-/// Writes into each record its session and its place in it: by time, then by place in the file.
-fn place(records: &mut [Record], sessions: &[u32]) {
-    let mut order: Vec<u32> = (0..count(records)).collect();
-    order.sort_by_key(|&record| (sessions[record as usize], records[record as usize].at));
-    let mut previous = None;
-    let mut turn = 0;
-    for record in order {
-        let session = sessions[record as usize];
-        turn = if previous == Some(session) { turn + 1 } else { 0 };
-        previous = Some(session);
-        let record = &mut records[record as usize];
-        record.session = onbeat_shared::units::SessionIndex(session);
-        record.turn = turn;
-    }
 }
 
 /// The value that most rows have; the smallest of those.

@@ -1,4 +1,4 @@
-//! Which of two id columns says what belongs together, and the sessions it makes.
+//! Columns of ids → sessions, and which of two such columns says what belongs together.
 //!
 //! AIPerf's page: the column with the stronger sign of repeated sessions counts, and on a tie the
 //! provided one. The sign is the number of rows whose value some other row has too, then the number
@@ -7,7 +7,9 @@
 
 use std::collections::HashMap;
 
+use onbeat_shared::trace::record::Record;
 use onbeat_shared::trace::session::{Name, SessionNames};
+use onbeat_shared::units::SessionIndex;
 
 /// The values of one id column.
 #[derive(Debug, Default)]
@@ -87,6 +89,23 @@ pub(crate) fn stronger(provided: Keys, poor_man: Keys) -> Option<Keys> {
     Some(if first >= second { provided } else { poor_man })
 }
 
+/// Writes into each record its session and its place in it: by time, then by place in the file.
+pub(crate) fn place(records: &mut [Record], sessions: &[u32]) {
+    let count = u32::try_from(records.len()).expect("bounded by REQUESTS_MAX");
+    let mut order: Vec<u32> = (0..count).collect();
+    order.sort_by_key(|&record| (sessions[record as usize], records[record as usize].at));
+    let mut previous = None;
+    let mut turn = 0;
+    for record in order {
+        let session = sessions[record as usize];
+        turn = if previous == Some(session) { turn + 1 } else { 0 };
+        previous = Some(session);
+        let record = &mut records[record as usize];
+        record.session = SessionIndex(session);
+        record.turn = turn;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,8 +134,7 @@ mod tests {
     fn rows_without_a_value_have_fresh_names_of_their_own() {
         let (rows, names) = keys(&[None, Some("x"), None, Some("x"), Some("")]).sessions();
         assert_eq!(rows, [0, 1, 2, 1, 3]);
-        let called: Vec<String> =
-            (0..4).map(|at| names.name(onbeat_shared::units::SessionIndex(at))).collect();
+        let called: Vec<String> = (0..4).map(|at| names.name(SessionIndex(at))).collect();
         assert_eq!(called, ["session_000000", "x", "session_000001", ""]);
     }
 }

@@ -1,0 +1,192 @@
+//! AIPerf's Mooncake dialect: rows that belong to sessions, wait, or hold what is sent themselves.
+//!
+//! Beside `input_length` a row may say what is asked in three other ways, and in exactly one of
+//! them: `text_input` (a prompt), `messages` (with `tools`, if any), `payload` (a whole body). Rows
+//! with one `session_id` are the turns of a session, in file order. A later turn needs no
+//! `timestamp`: it waits `delay` milliseconds after the end of the one before it. `extra` is added
+//! to the body. Texts are checked here and read by [`texts`] once it is known which are sent.
+
+use std::path::Path;
+
+use onbeat_shared::trace::Trace;
+use onbeat_shared::trace::recorded::{Content, Texts};
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value as Json};
+
+use crate::trace::TraceError;
+use crate::trace::error::Fault;
+use crate::trace::keys::Keys;
+use crate::trace::lines;
+use crate::trace::row::{Name, Value};
+use crate::trace::rows::RowText;
+use crate::trace::scan::{Members, shown};
+
+const SESSION: &str = "session_id";
+const DELAY: &str = "delay";
+const TEXT: &str = "text_input";
+const MESSAGES: &str = "messages";
+const PAYLOAD: &str = "payload";
+const TOOLS: &str = "tools";
+const EXTRA: &str = "extra";
+
+/// What one row says beside its lengths and ids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) content: Content,
+    pub(crate) delay_ns: Option<i64>,
+    pub(crate) untimed: bool,
+}
+
+/// The dialect's columns; empty while no row has any of its members.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) sessions: Keys,
+    pub(crate) facts: Vec<Facts>,
+}
+
+impl Rows {
+    /// Adds the next row, the `place`th, if it or one before it has members of the dialect.
+    pub(crate) fn add(&mut self, place: usize, text: RowText<'_>) -> Result<Facts, Fault> {
+        if text.row.dialect.is_none() {
+            if !self.facts.is_empty() {
+                self.facts.push(Facts::default());
+                self.sessions.push(None);
+            }
+            return Ok(Facts::default());
+        }
+        while self.facts.len() < place {
+            self.facts.push(Facts::default());
+            self.sessions.push(None);
+        }
+        let facts = facts(text)?;
+        self.sessions.push(session(text)?.as_deref().map(str::as_bytes));
+        self.facts.push(facts);
+        Ok(facts)
+    }
+}
+
+/// The raw value of a member that is there and not null.
+fn raw<'a>(text: RowText<'a>, key: &str) -> Option<&'a [u8]> {
+    Members::of(text.bytes).last_value(key).filter(|value| *value != b"null")
+}
+
+fn facts(text: RowText<'_>) -> Result<Facts, Fault> {
+    let length = !matches!(text.row.value(Name::InputLength), Value::Absent | Value::Null);
+    let contents =
+        [(TEXT, Content::Prompt), (MESSAGES, Content::Messages), (PAYLOAD, Content::Body)];
+    let mut found = contents.into_iter().filter(|(key, _)| raw(text, key).is_some());
+    let (key, content) = found.next().unwrap_or((Name::InputLength.key(), Content::Words));
+    if (content != Content::Words && length) || found.next().is_some() {
+        let right = "exactly one of input_length, text_input, messages and payload";
+        return Err(Fault::field(key, "another way to say what is asked beside it", right));
+    }
+    if raw(text, TOOLS).is_some() && content != Content::Messages {
+        return Err(Fault::field(TOOLS, "tools without messages", "messages beside them"));
+    }
+    check(text, content)?;
+    let delay_ns = match raw(text, DELAY) {
+        Some(value) => {
+            let nanos = crate::trace::rows::decimal(Some(value), 6).ok();
+            let wrong = || Fault::field(DELAY, shown(value), "milliseconds, 0 or more");
+            Some(nanos.filter(|&nanos| nanos >= 0).ok_or_else(wrong)?)
+        }
+        None => None,
+    };
+    let untimed = matches!(text.row.value(Name::Timestamp), Value::Absent | Value::Null);
+    Ok(Facts { content, delay_ns, untimed })
+}
+
+/// Refuses texts that no body can be made of.
+fn check(text: RowText<'_>, content: Content) -> Result<(), Fault> {
+    let object = |key: &'static str| match raw(text, key) {
+        None => Ok(()),
+        Some(value) => match serde_json::from_slice::<Map<String, Json>>(value) {
+            Ok(map) if !map.is_empty() => Ok(()),
+            _ => Err(Fault::field(key, shown(value), "an object with members")),
+        },
+    };
+    let list = |key: &'static str| match raw(text, key) {
+        None => Ok(Vec::new()),
+        Some(value) => match serde_json::from_slice::<Vec<Json>>(value) {
+            Ok(list) if !list.is_empty() => Ok(list),
+            _ => Err(Fault::field(key, shown(value), "a list that is not empty")),
+        },
+    };
+    match content {
+        Content::Words => {}
+        Content::Prompt => {
+            let value = raw(text, TEXT).unwrap_or_default();
+            if serde_json::from_slice::<String>(value).is_err() {
+                return Err(Fault::field(TEXT, shown(value), "a text"));
+            }
+        }
+        Content::Messages => {
+            let roleless = list(MESSAGES)?.iter().any(|message| !message["role"].is_string());
+            if roleless {
+                return Err(Fault::field(MESSAGES, "a message without role", "a role in each"));
+            }
+            list(TOOLS)?;
+        }
+        Content::Body => object(PAYLOAD)?,
+    }
+    object(EXTRA)
+}
+
+fn session(text: RowText<'_>) -> Result<Option<String>, Fault> {
+    let Some(value) = raw(text, SESSION) else { return Ok(None) };
+    match serde_json::from_slice::<Json>(value) {
+        Ok(Json::String(name)) => Ok(Some(name)),
+        Ok(Json::Number(number)) if !number.is_f64() => Ok(Some(number.to_string())),
+        _ => Err(Fault::field(SESSION, shown(value), "a text or a whole number")),
+    }
+}
+
+/// Reads what the records that are `wanted` hold: their own texts, and the members that are added to
+/// their bodies.
+pub(crate) fn texts(
+    path: &Path,
+    trace: &Trace,
+    wanted: &dyn Fn(u32) -> bool,
+) -> Result<(Texts, Texts), TraceError> {
+    let mut texts = Texts::for_records(trace.records.len());
+    let mut members = Texts::for_records(trace.records.len());
+    let changed = || TraceError::file(path, "changed while it was read; leave it alone meanwhile");
+    let mut record = 0_u32;
+    let facts = lines::for_each_line(path, |_line, bytes| {
+        let place = record;
+        record += 1;
+        let content = trace.recorded.content_of(place);
+        if place as usize >= trace.records.len() || !wanted(place) {
+            return Ok(());
+        }
+        let value =
+            |key: &str| Members::of(bytes).last_value(key).filter(|value| *value != b"null");
+        let verbatim = |key: &str| {
+            let text = value(key).and_then(|value| std::str::from_utf8(value).ok());
+            text.filter(|text| serde_json::from_str::<IgnoredAny>(text).is_ok()).ok_or_else(changed)
+        };
+        match content {
+            Content::Words => {}
+            Content::Prompt => {
+                let text = value(TEXT).and_then(|text| serde_json::from_slice::<String>(text).ok());
+                texts.put(place, &text.ok_or_else(changed)?);
+            }
+            Content::Messages => texts.put_json(place, verbatim(MESSAGES)?),
+            Content::Body => texts.put_json(place, verbatim(PAYLOAD)?),
+        }
+        let mut own = Map::new();
+        if let Some(tools) = value(TOOLS) {
+            own.insert(TOOLS.to_owned(), serde_json::from_slice(tools).map_err(|_torn| changed())?);
+        }
+        if let Some(extra) = value(EXTRA) {
+            let extra: Map<String, Json> =
+                serde_json::from_slice(extra).map_err(|_torn| changed())?;
+            own.extend(extra);
+        }
+        if !own.is_empty() {
+            members.put_json(place, &Json::Object(own).to_string());
+        }
+        Ok(())
+    })?;
+    if facts.sha256 == trace.source.sha256 { Ok((texts, members)) } else { Err(changed()) }
+}
