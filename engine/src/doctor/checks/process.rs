@@ -118,7 +118,10 @@ pub fn local_ports(facts: &Facts) -> Finding {
         PORTS_FEW..PORTS_GOOD => Level::Better,
         _ => Level::Ok,
     };
-    let words = format!("{first} to {last}: {count} connections to one address");
+    let words = format!(
+        "{first} to {last}: {count} connections to one server from each address of this host \
+         (--local-address)"
+    );
     let finding = Finding::new(CHECK, level, words).fact("connections", count);
     if level == Level::Ok {
         return finding;
