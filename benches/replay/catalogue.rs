@@ -17,11 +17,15 @@ struct Scale {
 const WHOLE: Scale = Scale { shrink: 1, tries: 40 };
 const TINY: Scale = Scale { shrink: 40, tries: 1 };
 
+/// Memory for requests that are rendered ahead: two seconds of what is sent, so that most of it is
+/// rendered while others are sent.
+const AHEAD_BUDGET: &str = "128MiB";
+
 /// What `--bench` measures, without what needs a base revision or a peer.
 pub(crate) fn measured() -> Vec<Case> {
     let mut cases = Vec::new();
     for shape in [Shape::Constant, Shape::Poisson, Shape::Burst] {
-        for (rate, count) in [(1_000.0, 3_000), (10_000.0, 30_000), (50_000.0, 100_000)] {
+        for (rate, count) in [(1_000.0, 2_500), (10_000.0, 20_000), (50_000.0, 100_000)] {
             cases.push(Case::lateness(shape, rate, count));
         }
     }
@@ -82,7 +86,7 @@ pub(crate) fn against_base() -> Vec<Case> {
 pub(crate) fn against_peer(name: &str, rate: f64, count: usize) -> Case {
     let parties = [Party::peer(name), Party::engine("onbeat")];
     let case = Case::lateness(Shape::Constant, rate, count);
-    Case { pairs: 1, ..case }.between(&format!("peer-{name}-constant-{rate}"), parties)
+    Case { pairs: 3, ..case }.between(&format!("peer-{name}-constant-{rate}"), parties)
 }
 
 fn burst(scale: Scale) -> Case {
@@ -108,38 +112,41 @@ fn open_streams(scale: Scale) -> Case {
         pushes_per_s: streams as f64,
     };
     let parties = [Party::engine("without"), Party::engine("with").amid(traffic)];
-    Case::lateness(Shape::Constant, 1_000.0, 4_000 / scale.shrink)
+    Case::lateness(Shape::Constant, 1_000.0, 3_000 / scale.shrink)
         .between(&format!("open-streams-{streams}"), parties)
 }
 
 /// What else a run does must not show in its lateness.
 fn interference(scale: Scale) -> Vec<Case> {
     let case = |name: &str, parties| {
-        Case::lateness(Shape::Constant, 1_000.0, 3_000 / scale.shrink)
+        Case::lateness(Shape::Constant, 1_000.0, 2_500 / scale.shrink)
             .between(&format!("interference-{name}"), parties)
     };
     // A million records a second, 128 in a read.
-    let busy = |text| Traffic {
+    let busy = |events, text| Traffic {
         streams: 64,
         openings_per_s: 1_000.0,
-        events: 128,
+        events,
         text,
         pushes_per_s: 7_813.0 / scale.shrink as f64,
     };
     let engine = Party::engine;
-    let with_log = || engine("with").amid(busy(true));
+    let with_log = || engine("with").amid(busy(128, true));
     let terminal = Party { on_terminal: true, ..engine("with") };
-    let hanging = Party { disk_hangs: true, ..with_log() };
+    // A quarter of it while the disk hangs: the log then loses nothing, and tells of every send.
+    let quarter = |label| engine(label).amid(busy(32, true));
+    let hanging = Party { disk_hangs: true, ..quarter("with") };
     let [all, ahead] = ["all", "ahead"].map(|way| engine("with").with("--render", way));
+    let ahead = ahead.with("--render-budget", AHEAD_BUDGET);
     let rendered = case("ahead", [Party { label: "without", ..all }, ahead]);
     vec![
         // The same bytes are read either way; only what they say differs.
-        case("log", [engine("without").amid(busy(false)), with_log()]),
-        case("streams", [engine("without"), with_log()]),
+        case("log", [engine("without").amid(busy(128, false)), with_log()]),
+        Case { pairs: 3, ..case("streams", [engine("without"), with_log()]) },
         case("progress", [engine("without").with("--ui", "none"), terminal]),
         // Sixty megabytes of text a second.
         Case { input_tokens: 12_000, own_prompts: true, ..rendered },
-        case("disk", [engine("without").amid(busy(true)), hanging]),
+        case("disk", [quarter("without"), hanging]),
     ]
 }
 
@@ -166,14 +173,15 @@ fn drivers(scale: Scale) -> Vec<Case> {
 /// A process that is stopped for 20 ms.
 fn stall(scale: Scale) -> Case {
     let case = Case::lateness(Shape::Constant, 1_000.0, 2_000 / scale.shrink.min(4));
-    let case = Case { kind: Kind::Stall, pairs: 1, ..case };
+    let case = Case { kind: Kind::Stall, pairs: 3, ..case };
     case.between("stall-20ms", [Party::floor(), Party::engine("onbeat")])
 }
 
 /// Prompts as long as Mooncake's and as an agent's, written while others are sent.
 fn render_ahead(scale: Scale) -> Vec<Case> {
     let case = |name: &str, input_tokens: usize, rate: f64, count: usize| {
-        let party = Party::engine("onbeat").with("--render", "ahead");
+        let party =
+            Party::engine("onbeat").with("--render", "ahead").with("--render-budget", AHEAD_BUDGET);
         let case = Case::lateness(Shape::Constant, rate, count / scale.shrink);
         let case =
             Case { kind: Kind::RenderAhead, input_tokens, own_prompts: true, pairs: 1, ..case };

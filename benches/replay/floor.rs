@@ -3,7 +3,7 @@
 //! No runtime, no parser, no log: one pinned thread spins on the clock, sends with one non-blocking
 //! system call, and between deadlines polls epoll to see which connections have had their (known)
 //! number of answer bytes. This is what the host allows; Onbeat is measured against it. It watches
-//! its own clock by the same rule as a pacing core, so that host stalls are told apart on both sides.
+//! its own clock by a pacing core's rule, so that host stalls are told apart on both sides.
 
 use std::io::{IoSlice, Read};
 use std::net::{SocketAddr, TcpStream};

@@ -26,7 +26,7 @@ impl Options<'_> {
         let text = place.and_then(|place| self.0.get(place + 1));
         let wrong = || Error::other(format!("--{name} needs a value"));
         match text {
-            Some(text) => text.parse().map_err(|_| wrong()),
+            Some(text) => text.parse().ok().ok_or_else(wrong),
             None => default.ok_or_else(wrong),
         }
     }

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
+use onbeat::clock::monotonic_ns;
 use onbeat::replayer::affinity;
 use onbeat_shared::run::Run;
 
-use super::case::{Case, Party, Program};
+use super::case::{Case, Kind, Party, Program, Traffic};
 use super::side::Side;
 use super::{processes, schedule, server};
 
@@ -171,12 +172,13 @@ impl Runner {
         let mut command = self.replay(case, party, sheet, address, &log)?;
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = child.spawn()?;
-        if case.kind == super::case::Kind::Stall {
-            stop_for_a_while(child.id())?;
-        }
+        let stopped = match case.kind {
+            Kind::Stall => Some(stop_for_a_while(child.id())?),
+            _ => None,
+        };
         let mut tracer = None;
         if party.disk_hangs {
-            let lead_ns = party.traffic.as_ref().map_or(0, super::case::Traffic::lead_ns);
+            let lead_ns = party.traffic.as_ref().map_or(0, Traffic::lead_ns);
             tracer = Some(hang_writer(child.id(), Duration::from_nanos(lead_ns.unsigned_abs()))?);
         }
         let output = child.wait_with_output()?;
@@ -192,7 +194,9 @@ impl Runner {
         let zero = run.anchors.iter().find(|anchor| anchor.time.0 == 0);
         let zero_ns =
             zero.and_then(|zero| zero.monotonic_ns).ok_or_else(|| Error::other("no zero"))?;
-        let side = Side::of_run(&run, zero_ns.cast_signed(), &sheet.due, seen)?;
+        let zero_ns = zero_ns.cast_signed();
+        let mut side = Side::of_run(&run, zero_ns, &sheet.due, seen)?;
+        side.stopped = stopped.map(|(from, to)| (from - zero_ns, to - zero_ns));
         Ok(Turn::Ran(Box::new(side)))
     }
 
@@ -300,16 +304,18 @@ fn on_terminal(command: &Command) -> Command {
     script
 }
 
-/// Stops a process for 20 ms, some time into its run.
-fn stop_for_a_while(process: u32) -> Result<()> {
+/// Stops a process for 20 ms, some time into its run; gives from when and until when.
+fn stop_for_a_while(process: u32) -> Result<(i64, i64)> {
     use rustix::process::{Pid, Signal, kill_process};
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| Error::other("no process"))?;
     wait(Duration::from_millis(900));
     kill_process(pid, Signal::STOP)?;
+    let from_ns = monotonic_ns();
     wait(Duration::from_millis(20));
+    let to_ns = monotonic_ns();
     kill_process(pid, Signal::CONT)?;
-    Ok(())
+    Ok((from_ns, to_ns))
 }
 
 /// Makes the log's next write take as long as a disk that hangs, once the schedule has begun: a

@@ -243,9 +243,14 @@ impl<'a> Server<'a> {
         }
         let until = monotonic_ns() + 500_000_000;
         while monotonic_ns() < until
-            && self.peers.iter_mut().flatten().fold(false, |left, peer| !peer.flush() || left)
-        {
-        }
+            && self
+                .peers
+                .iter_mut()
+                .flatten()
+                .filter_map(|peer| (!peer.flush()).then_some(()))
+                .count()
+                > 0
+        {}
         self.seen
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Side {
     pub(crate) end_ns: f64,
     /// Chunk records a second while the schedule ran.
     pub(crate) records_per_s: f64,
+    /// How often the kernel gave its core to another thread, ours or a stranger's.
+    pub(crate) switches: u64,
     /// Records that found no room.
     pub(crate) lost_records: u64,
     /// Requests of the schedule that did not end well.
@@ -38,6 +40,8 @@ pub(crate) struct Side {
     pub(crate) server: Seen,
     /// Host stalls: start and length.
     pub(crate) stalls: Vec<(i64, u64)>,
+    /// From when until when its process was stopped by us.
+    pub(crate) stopped: Option<(i64, i64)>,
 }
 
 impl Side {
@@ -61,11 +65,15 @@ impl Side {
             sent_end_ns: last(&mut scheduled.clone().filter_map(|i| Some(requests.sent_end(i)?.0))),
             end_ns: last(&mut scheduled.clone().filter_map(|i| Some(requests.done(i)?.0))),
             records_per_s: records_per_s(run, due),
+            switches: run.footer.as_ref().map_or(0, |footer| {
+                footer.cores.iter().map(|core| core.involuntary_switches).sum()
+            }),
             lost_records: run.footer.as_ref().map_or(0, |footer| footer.lost_records),
             underruns: scheduled.clone().filter(starved).count(),
             failed: due.len() - scheduled.filter(is_ok).count(),
             server: seen,
             stalls: run.stalls.all().iter().map(|s| (s.start.0, s.length_ns)).collect(),
+            stopped: None,
         })
     }
 
@@ -106,12 +114,31 @@ impl Side {
             sent_end_ns: 0.0,
             end_ns: 0.0,
             records_per_s: 0.0,
+            switches: 0,
             lost_records: 0,
             failed: 0,
             underruns: 0,
             server: seen,
             stalls: Vec::new(),
+            stopped: None,
         })
+    }
+
+    /// Share of requests whose lateness a host stall explains; none where it is not known.
+    pub(crate) fn share_in_stalls(&self) -> f64 {
+        (self.own.len() - self.outside.len()) as f64 / self.own.len().max(1) as f64
+    }
+
+    /// How long it was stopped by us, and how long the stall is that it reports there.
+    pub(crate) fn stopped_and_reported(&self) -> Option<(f64, f64)> {
+        let (from, to) = self.stopped?;
+        let overlap = |&(start, length_ns): &(i64, u64)| {
+            let end = start.saturating_add_unsigned(length_ns);
+            end.min(to) - start.max(from)
+        };
+        let found =
+            self.stalls.iter().filter(|stall| overlap(stall) > 0).max_by_key(|s| overlap(s));
+        Some(((to - from) as f64, found.map_or(0.0, |stall| stall.1 as f64)))
     }
 
     /// The lateness that a share of arrivals does not exceed.

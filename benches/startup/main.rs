@@ -2,9 +2,9 @@
 //!
 //! `onbeat plan` reads a trace, schedules it and prints what would be sent; its output is counted
 //! and thrown away. Measured are wall time and the peak of resident memory (the kernel's high-water
-//! mark, looked at every two milliseconds), for a made-up trace of as many rows as Mooncake's
-//! conversation trace has (or that file itself, named by `ONBEAT_MOONCAKE_TRACE`) and for two
-//! million rows. The files are in the page cache: they were just written or read.
+//! mark; memory and end are looked for every two milliseconds), for a made-up trace of as many rows
+//! as Mooncake's conversation trace has (or that file itself, named by `ONBEAT_MOONCAKE_TRACE`) and
+//! for two million rows. The files are in the page cache: they were just written or read.
 //!
 //! `cargo bench -p benches --bench startup -- [WORD] [--json FILE]` measures; anything else runs
 //! small. `ONBEAT` names the engine's binary, as in the replay bench.
@@ -151,7 +151,7 @@ fn plan(engine: &Path, trace: &Path) -> Result<Planned> {
     if !status.success() {
         return Err(Error::other(format!("onbeat plan ended with {status}")));
     }
-    let lines = reader.join().map_err(|_| Error::other("the reader panicked"))??;
+    let lines = reader.join().map_err(|_panic| Error::other("the reader panicked"))??;
     Ok(Planned { wall_ns, lines, peak_bytes })
 }
 

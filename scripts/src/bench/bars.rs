@@ -86,9 +86,11 @@ fn pacing() -> Vec<Row> {
             rows.push(row);
         }
     }
-    let row = Row::new("a process stopped for 20 ms: the stall in the log", "stall-20ms", " ms")
-        .check("onbeat_longest_stall_ms", Bound::Within(19.9, 25.0))
-        .beside("onbeat_max_lateness_outside_stalls_ms", " ms at most outside");
+    let row =
+        Row::new("a process stopped for 20 ms: the stall in the log over it", "stall-20ms", "x")
+            .check("ratio_reported", Bound::Within(0.95, 1.15))
+            .beside("onbeat_reported_ms", " ms")
+            .beside("onbeat_max_lateness_outside_stalls_ms", " ms at most outside");
     rows.push(row);
     rows
 }
@@ -99,7 +101,7 @@ fn rate() -> Vec<Row> {
             .check("ratio_highest", Bound::Least(least))
             .beside("onbeat_highest_per_s", "/s")
             .beside("floor_highest_per_s", "/s for the floor")
-            .beside("onbeat_server_busy_share", " of the server's core")
+            .beside("onbeat_server_busy_percent", " % of the server's core")
     };
     vec![
         highest("bodies of 100 bytes", "rate-139", 0.8),
@@ -121,33 +123,36 @@ fn streams() -> Vec<Row> {
             "open-streams-10000",
             "x",
         )
-        .check("ratio_own_p50_us", Bound::Most(1.25))
-        .check("ratio_own_p90_us", Bound::Most(1.25))
-        .check("ratio_own_p99_us", Bound::Most(1.25))
-        .beside("with_own_p99_us", " us at p99"),
+        .check("ratio_outside_stalls_p50_us", Bound::Most(1.25))
+        .check("ratio_outside_stalls_p90_us", Bound::Most(1.25))
+        .check("ratio_outside_stalls_p99_us", Bound::Most(1.25))
+        .beside("with_outside_stalls_p50_us", " us at p50")
+        .beside("with_outside_stalls_p99_us", " us at p99"),
         Row::new("one chunk of an answer", "chunk_vllm_chat/instructions", " instructions")
             .check("instructions_per_event", Bound::Told),
     ]
 }
 
+/// All lateness, and that which no host stall explains: the host's own decide too much of the
+/// first, and a thread of ours that takes the core away looks like the host in the second.
 fn interference() -> Vec<Row> {
-    let row = |what: &str, case: &str, key: &str| {
-        Row::new(&format!("{what}: p99 of lateness over that without"), case, "x")
-            .check(key, Bound::Most(1.1))
+    let row = |what: &str, case: &str, bound| {
+        let what = format!("{what}: p99 of lateness over that without, all and outside stalls");
+        Row::new(&what, case, "x")
+            .check("ratio_own_p99_us", bound)
+            .check("ratio_outside_stalls_p99_us", bound)
+            .beside("with_outside_stalls_p99_us", " us outside")
+            .beside("without_percent_in_stalls", " % in stalls without")
+            .beside("with_percent_in_stalls", " % with")
     };
+    let most = Bound::Most(1.1);
     vec![
-        row("logging a million chunks a second", "interference-log", "ratio_own_p99_us")
+        row("logging a million chunks a second", "interference-log", most)
             .beside("with_records_per_s", " records/s"),
-        Row::new(
-            "the streams that give them, read and logged: p99 over none",
-            "interference-streams",
-            "x",
-        )
-        .check("ratio_own_p99_us", Bound::Told)
-        .beside("with_own_p99_us", " us"),
-        row("progress on a terminal", "interference-progress", "ratio_own_p99_us"),
-        row("rendering ahead, 60 MB/s", "interference-ahead", "ratio_own_p99_us"),
-        row("a disk that hangs for 2.5 s", "interference-disk", "ratio_arrival_p99_us")
+        row("reading them and logging them", "interference-streams", Bound::Told),
+        row("progress on a terminal", "interference-progress", most),
+        row("rendering ahead, 60 MB/s", "interference-ahead", most),
+        row("a disk that hangs for 2.5 s", "interference-disk", most)
             .beside("with_lost_records", " records lost"),
     ]
 }

@@ -64,7 +64,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     }
     if let Some(peer) = &asked.peer {
         process::run(replay.args(["--peer", peer]).args(&asked.rest))?;
-        return keep(root, &results);
+        return keep(root, &results, Some(peer));
     }
     process::run(replay.args(&asked.rest))?;
     if asked.some {
@@ -74,7 +74,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         process::run(programs.command(program, root, &results).arg("--bench"))?;
     }
     instructions::count(root, &programs.micro, &results)?;
-    keep(root, &results)?;
+    keep(root, &results, None)?;
     print(&results, |lines| table::markdown(lines, &bars::rows()))
 }
 
@@ -171,10 +171,13 @@ fn print(results: &Path, words: impl FnOnce(&[Value]) -> String) -> Result<(), S
     Ok(())
 }
 
-/// Copies results to where they stay.
-fn keep(root: &Path, results: &Path) -> Result<(), String> {
+/// Copies results to where they stay; those of a peer have its name in theirs.
+fn keep(root: &Path, results: &Path, peer: Option<&str>) -> Result<(), String> {
     let lines = read(results)?;
-    let stem = stem(&lines).ok_or("the results do not begin with the machine")?;
+    let mut stem = stem(&lines).ok_or("the results do not begin with the machine")?;
+    if let Some(peer) = peer {
+        stem = format!("{stem}-{peer}");
+    }
     let folder = root.join(RUNS);
     fs::create_dir_all(&folder).map_err(|error| format!("{RUNS}: {error}"))?;
     let mut name = format!("{stem}.jsonl");

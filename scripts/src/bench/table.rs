@@ -221,7 +221,7 @@ mod tests {
         let table = table(
             r#"{"bench":"replay","case":"render-ahead-mooncake","onbeat_underruns":3}
 {"bench":"replay","case":"streams-128","ratio_chunks_per_s":null}
-{"bench":"replay","case":"stall-20ms","onbeat_longest_stall_ms":20.1}"#,
+{"bench":"replay","case":"stall-20ms","ratio_reported":1.01}"#,
         );
         assert!(row(&table, "rendering ahead, Mooncake").ends_with("| missed |"));
         assert!(row(&table, "128-chunk").ends_with("| unknown | unknown |"));
