@@ -51,7 +51,8 @@ pub(super) fn ratios(lines: &[Value]) -> String {
         if let Some(why) = line["skipped"].as_str() {
             ratios = vec![format!("skipped: {why}")];
         }
-        text.push_str(&format!("| {} | {} |\n", line["case"], ratios.join(", ")));
+        let name = name_of(line).unwrap_or_default();
+        text.push_str(&format!("| {name} | {} |\n", ratios.join(", ")));
     }
     text
 }
