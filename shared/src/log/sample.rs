@@ -298,7 +298,8 @@ fn exchange(sample: &mut Sample, dice: &mut Dice, row: PlanRow, ready: i64) -> i
     let sent = stalled.unwrap_or(intended) + i64::from(dice.between(2, 28)) * MICRO;
     sample.dispatch(request, ready.max(due), sent);
     let sent_end = RunNanos(sent + i64::from(dice.between(15, 60)) * MICRO);
-    let (bytes, connection) = (row.body_bytes.map_or(0, std::num::NonZero::get) + 300, request.0 % 8);
+    let body_bytes = row.body_bytes.map_or(0, std::num::NonZero::get);
+    let (bytes, connection) = (body_bytes + 300, request.0 % 8);
     sample.push(row.core, Record::SentEnd { request, time: sent_end, bytes, connection });
     let prompt = row.input_tokens.unwrap_or(0);
     let cached = row.ideal_cached_tokens.unwrap_or(0);
@@ -431,8 +432,8 @@ fn manifest() -> Manifest {
         memory_lock: None,
         memory_node: None,
         realtime: None,
-    }
         tls: None,
+    }
 }
 
 /// SplitMix64: small, seeded, the same everywhere.
