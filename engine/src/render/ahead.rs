@@ -210,8 +210,7 @@ impl Renderer {
         self.own.clear();
         head::append_own(&mut self.own, &self.options, row.request.0, session, body_bytes);
         filling.end([common, &self.own]);
-        let handed_over = lane.window.ready.push((row.request, shell));
-        assert!(handed_over.is_ok(), "there is room for as many requests as there are pages");
+        lane.window.hand_over(row.request, shell);
         let (core, behind) = (lane.core, lane.next + 1);
         let (next, needs) = self.next_of(core, behind);
         (self.lanes[place].next, self.lanes[place].needs) = (next, needs);

@@ -8,6 +8,7 @@
 
 use std::slice;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam::queue::ArrayQueue;
 use onbeat_shared::log::plan_row::PlanRow;
@@ -32,7 +33,11 @@ pub enum Source {
 #[derive(Debug)]
 pub struct Window {
     /// Rendered, in plan order.
-    pub(super) ready: ArrayQueue<(RequestIndex, Arc<Rendered>)>,
+    ready: ArrayQueue<(RequestIndex, Arc<Rendered>)>,
+    /// How many have been put into `ready`, whole. A queue's `pop` waits for a `push` that has
+    /// begun, and the rendering thread may lose its CPU in the middle of one: the core takes only
+    /// what is known to be there.
+    handed_over: AtomicU64,
     /// Needed no more by the core; the kernel may still read some of it.
     pub(super) back: ArrayQueue<Arc<Rendered>>,
     /// For each request of the plan, its place among those of its core.
@@ -54,6 +59,8 @@ pub enum Supply {
 #[derive(Debug)]
 pub struct Store {
     window: Arc<Window>,
+    /// How many it has taken out of the window.
+    taken: u64,
     /// By place among the core's requests: those that are there.
     table: Vec<Option<Arc<Rendered>>>,
 }
@@ -98,10 +105,22 @@ impl Window {
         let room = room.clamp(1, requests.max(1));
         Self {
             ready: ArrayQueue::new(room),
-            back: ArrayQueue::new(room),
+            handed_over: AtomicU64::new(0),
+            // One more than can be out: a `push` then never meets a `pop` that is not over.
+            back: ArrayQueue::new(room + 1),
             places: Arc::clone(places),
             requests,
         }
+    }
+
+    /// Hands a request over to the core.
+    ///
+    /// # Panics
+    /// When more are out than the window was made for.
+    pub(super) fn hand_over(&self, request: RequestIndex, rendered: Arc<Rendered>) {
+        let pushed = self.ready.push((request, rendered));
+        assert!(pushed.is_ok(), "there is room for as many requests as there are pages");
+        self.handed_over.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -117,7 +136,7 @@ impl Supply {
             Source::Ahead(windows) => {
                 let window = Arc::clone(&windows[usize::from(core.0)]);
                 let table = (0..window.requests).map(|_| None).collect();
-                let mut store = Store { window, table };
+                let mut store = Store { window, taken: 0, table };
                 while store.take_one().is_some() {}
                 Self::Ahead(store)
             }
@@ -233,7 +252,11 @@ impl Store {
     }
 
     fn take_one(&mut self) -> Option<()> {
+        if self.taken == self.window.handed_over.load(Ordering::Acquire) {
+            return None;
+        }
         let (request, rendered) = self.window.ready.pop()?;
+        self.taken += 1;
         let place = self.place(request);
         self.table[place] = Some(rendered);
         Some(())
