@@ -7,6 +7,7 @@ mod determinism;
 mod encrypted;
 mod faults;
 mod open_loop;
+mod recorded;
 mod sim;
 mod starting;
 mod stopping;

@@ -4,7 +4,7 @@
 //! connection is opened; a run that could not start leaves no log behind. Reading the log back and
 //! showing numbers is the caller's business.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use onbeat_shared::log::header::{Manifest, Pacing as PacingFacts, Tls, TraceSource};
@@ -129,7 +129,7 @@ pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError>
             config.trace.display()
         )));
     }
-    load_prompts(&config.trace, &mut trace, &plan)?;
+    load_prompts(&config, &mut trace, &plan)?;
     go_on(watch)?;
     let driver = choose_driver(config.driver, watch);
     if !config.target.is_secure()
@@ -144,13 +144,14 @@ pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError>
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
 }
 
-/// Reads the prompts of planned requests, where a trace records prompts.
-fn load_prompts(path: &Path, trace: &mut Trace, plan: &Plan) -> Result<(), EngineError> {
+/// Reads what the trace holds of planned requests, where it holds any.
+fn load_prompts(config: &RunConfig, trace: &mut Trace, plan: &Plan) -> Result<(), EngineError> {
     let mut wanted = vec![false; trace.records.len()];
     for &record in &plan.record_of {
         wanted[record as usize] = true;
     }
-    Ok(trace::load_prompts(path, trace, &|record| wanted[record as usize])?)
+    let memory = render::budget_bytes(&config.render);
+    Ok(trace::load_prompts(&config.trace, trace, &|record| wanted[record as usize], memory)?)
 }
 
 /// Between two stages that take long: does the user still want the run?

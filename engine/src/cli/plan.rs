@@ -22,7 +22,7 @@ use crate::cli::printing;
 use crate::cli::report::GoalFlags;
 use crate::error::EngineError;
 use crate::plan::{self, LeftOut, Plan};
-use crate::render::{RenderOptions, append_body, check_prompts};
+use crate::render::{RenderOptions, append_body, budget_bytes, check_prompts};
 use crate::trace;
 
 /// The arguments of `onbeat plan`.
@@ -68,7 +68,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         render = render.for_trace(&trace, options.force_min_tokens)?;
         check_prompts(&plan, &trace)?;
         let wanted: HashSet<u32> = plan.record_of.iter().take(limit).copied().collect();
-        trace::load_prompts(path, &mut trace, &|record| wanted.contains(&record))?;
+        let memory = budget_bytes(&render);
+        trace::load_prompts(path, &mut trace, &|record| wanted.contains(&record), memory)?;
     }
     for warning in &trace.warnings {
         tell(&warning.to_string());

@@ -1,10 +1,10 @@
 //! Sessions as the plan numbers them, and which request waits for which.
 //!
 //! In the open loop a turn waits for the end of the previous planned turn of its session; in the
-//! closed one it then thinks as long as the record says: from the end of that turn's recorded answer
-//! to its own start. In the strict one nothing waits but a row without a time of its own, which always
-//! waits its delay after the turn before it. An edge always points to a smaller request
-//! index.
+//! closed one it then thinks as long as the record says: from the end of that turn's recorded
+//! answer to its own start. In the strict one nothing waits but a row without a time of its own,
+//! which always waits its delay after the turn before it. An edge always points to a smaller
+//! request index.
 
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::{RequestIndex, SessionIndex};
@@ -86,7 +86,8 @@ fn think_ns(trace: &Trace, before: &Send, send: &Send, options: &PlanOptions) ->
     gap_ns.saturating_sub(service_ns).max(0)
 }
 
-/// What a copy's session is called: as recorded in the first copy, with the copy's number in others.
+/// What a copy's session is called: as recorded in the first copy, with the copy's number in
+/// others.
 fn name(trace: &Trace, session: SessionIndex, copy: u32) -> String {
     let name = trace.session_name(session);
     if copy == 0 { name } else { format!("{name}~{copy}") }

@@ -1,10 +1,10 @@
 //! Which rows are sent, when each is due, and in which order they leave.
 //!
-//! Pure arithmetic on whole nanoseconds. Two requests due at one instant leave in file order. Unless
-//! every row is on its own, a turn never stands before the previous turn of its session, even when
-//! its timestamp is smaller: its place in the order is then right behind, and its due time stays its
-//! own. In the closed loop only a session's first turn is due at a time; where the later ones stand
-//! is where the record has them.
+//! Pure arithmetic on whole nanoseconds. Two requests due at one instant leave in file order.
+//! Unless every row is on its own, a turn never stands before the previous turn of its session,
+//! even when its timestamp is smaller: its place in the order is then right behind, and its due
+//! time stays its own. In the closed loop only a session's first turn is due at a time; where the
+//! later ones stand is where the record has them.
 
 use std::collections::{HashMap, HashSet};
 

@@ -201,7 +201,9 @@ impl Renderer {
         self.around.fill(&self.plan, &self.trace, &self.options, &self.closings, row.request);
         filling.put(&self.around.before);
         let record = self.plan.record_of[row.request.as_usize()];
-        filling.put(self.trace.recorded.text_of(record));
+        self.own.clear();
+        self.trace.recorded.append_text(record, &mut self.own);
+        filling.put(&self.own);
         for (key, words) in texts(&self.plan, &self.trace, &self.options, row.request) {
             filling.text(key, words);
         }
@@ -238,7 +240,7 @@ impl Renderer {
             Content::Words => {
                 TextKey::room(self.trace.records[place as usize].input_tokens as usize)
             }
-            _ => self.trace.recorded.text_of(place).len(),
+            _ => self.trace.recorded.text_len(place),
         };
         pages_for((around + text) as u64)
     }

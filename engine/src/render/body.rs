@@ -140,8 +140,8 @@ pub(crate) fn append_hints(
     }
 }
 
-/// Words that a copy of the trace puts before its recorded prompts, so that it shares no prefix with
-/// another copy.
+/// Words that a copy of the trace puts before its recorded prompts, so that it shares no prefix
+/// with another copy.
 const MARK_WORDS: usize = 4;
 
 /// Adds what stands before the recorded prompts of a copy of the trace: nothing for the first one.
@@ -158,8 +158,8 @@ pub(crate) fn append_mark(
     }
 }
 
-/// The runs of words a record's prompt is made of, `input_tokens` words in all; none when the prompt
-/// itself was recorded.
+/// The runs of words a record's prompt is made of, `input_tokens` words in all; none when the
+/// prompt itself was recorded.
 pub(crate) fn spans<'a>(
     trace: &'a Trace,
     record: &'a Record,

@@ -122,6 +122,12 @@ pub fn prepare(
     Ok(Prepared { plan, source: renderer.source(), renderer: Some(renderer) })
 }
 
+/// Most memory, in bytes, that rendered requests, and the recorded texts they are made of, may take.
+#[must_use]
+pub fn budget_bytes(options: &RenderOptions) -> u64 {
+    Budget::of(options).bytes
+}
+
 /// Renders every request of a plan at once.
 ///
 /// # Errors
@@ -138,7 +144,12 @@ fn measured(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<Layou
     let layout = Layout::measure(plan, trace);
     let expected = Vocabulary::shared().expected_bytes(layout.words());
     let expected = expected.saturating_add(REQUEST_BYTES * plan.rows.len() as u64);
-    Budget::of(options).check(expected.saturating_add(trace.recorded.texts.bytes()))?;
+    let texts = &trace.recorded.texts;
+    let budget = Budget::of(options);
+    budget.check(expected.saturating_add(texts.bytes()))?;
+    if texts.is_elsewhere() {
+        return Err(budget.exceeded(expected + texts.bytes()));
+    }
     Ok(layout)
 }
 
@@ -191,7 +202,7 @@ pub fn append_body(
     let mut around = Around::default();
     around.fill(plan, trace, options, &Closings::of_row(row, options), request);
     out.extend_from_slice(&around.before);
-    out.extend_from_slice(trace.recorded.text_of(plan.record_of[request.as_usize()]));
+    trace.recorded.append_text(plan.record_of[request.as_usize()], out);
     for (key, words) in body::texts(plan, trace, options, request) {
         key.append(words, out);
     }
@@ -205,12 +216,11 @@ impl Budget {
     }
 
     fn check(self, needed: u64) -> Result<(), RenderError> {
-        let Self { bytes: budget, named } = self;
-        if needed <= budget {
-            Ok(())
-        } else {
-            Err(RenderError::OverBudget { needed, budget, named })
-        }
+        if needed <= self.bytes { Ok(()) } else { Err(self.exceeded(needed)) }
+    }
+
+    const fn exceeded(self, needed: u64) -> RenderError {
+        RenderError::OverBudget { needed, budget: self.bytes, named: self.named }
     }
 }
 

@@ -20,6 +20,7 @@ use crate::trace::lines;
 use crate::trace::row::{Name, Value};
 use crate::trace::rows::RowText;
 use crate::trace::scan::{Members, shown};
+use crate::trace::spill::Keeper;
 
 const SESSION: &str = "session_id";
 const DELAY: &str = "delay";
@@ -141,13 +142,15 @@ fn session(text: RowText<'_>) -> Result<Option<String>, Fault> {
     }
 }
 
-/// Reads what the records that are `wanted` hold: their own texts, and the members that are added to
-/// their bodies.
+/// Reads what the records that are `wanted` hold: their own texts, and the members that are added
+/// to their bodies.
 pub(crate) fn texts(
     path: &Path,
     trace: &Trace,
     wanted: &dyn Fn(u32) -> bool,
+    memory: u64,
 ) -> Result<(Texts, Texts), TraceError> {
+    let mut keeper = Keeper::new(path, memory);
     let mut texts = Texts::for_records(trace.records.len());
     let mut members = Texts::for_records(trace.records.len());
     let changed = || TraceError::file(path, "changed while it was read; leave it alone meanwhile");
@@ -174,6 +177,7 @@ pub(crate) fn texts(
             Content::Messages => texts.put_json(place, verbatim(MESSAGES)?),
             Content::Body => texts.put_json(place, verbatim(PAYLOAD)?),
         }
+        keeper.look(&mut texts)?;
         let mut own = Map::new();
         if let Some(tools) = value(TOOLS) {
             own.insert(TOOLS.to_owned(), serde_json::from_slice(tools).map_err(|_torn| changed())?);
@@ -188,5 +192,8 @@ pub(crate) fn texts(
         }
         Ok(())
     })?;
-    if facts.sha256 == trace.source.sha256 { Ok((texts, members)) } else { Err(changed()) }
+    if facts.sha256 != trace.source.sha256 {
+        return Err(changed());
+    }
+    Ok((keeper.finish(texts)?, members))
 }

@@ -2,8 +2,8 @@
 //!
 //! AIPerf's page: the column with the stronger sign of repeated sessions counts, and on a tie the
 //! provided one. The sign is the number of rows whose value some other row has too, then the number
-//! of such values. When nothing repeats in either, and for a row without a value, a row is a session
-//! of its own with a fresh name.
+//! of such values. When nothing repeats in either, and for a row without a value, a row is a
+//! session of its own with a fresh name.
 
 use std::collections::HashMap;
 

@@ -25,6 +25,7 @@ mod mooncake;
 mod row;
 mod rows;
 mod scan;
+mod spill;
 mod tables;
 
 use std::path::Path;
@@ -92,21 +93,24 @@ pub fn load(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
 }
 
 /// Reads what the records that are `wanted` hold of their requests (prompts, messages, bodies) into
-/// the trace; nothing happens when it has nothing of the kind.
+/// the trace; nothing happens when it has nothing of the kind. More than `memory` bytes of it go to a
+/// temporary file.
 ///
 /// # Errors
-/// When the file cannot be read, is another by now, or has a prompt that is no text.
+/// When the file cannot be read, is another by now, or has a prompt that is no text, or when there
+/// is no room for a temporary file.
 pub fn load_prompts(
     path: &Path,
     trace: &mut Trace,
     wanted: &dyn Fn(u32) -> bool,
+    memory: u64,
 ) -> Result<(), TraceError> {
     trace.recorded.texts = Texts::default();
     trace.recorded.members = Texts::default();
     if trace.recorded.prompts {
-        trace.recorded.texts = baseten::prompts::load(path, trace, wanted)?;
+        trace.recorded.texts = baseten::prompts::load(path, trace, wanted, memory)?;
     } else if trace.recorded.dialect {
-        let (texts, members) = dialect::texts(path, trace, wanted)?;
+        let (texts, members) = dialect::texts(path, trace, wanted, memory)?;
         (trace.recorded.texts, trace.recorded.members) = (texts, members);
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! Mooncake JSON Lines: every row is a request of its own, unless it says otherwise.
 //!
-//! `timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids` of 512-token blocks; and
-//! the members that AIPerf added (see `dialect`), which give rows sessions, delays and contents.
+//! `timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids` of 512-token blocks;
+//! and the members that AIPerf added (see `dialect`), which give rows sessions, delays and
+//! contents.
 
 use std::path::Path;
 

@@ -253,7 +253,7 @@ fn the_dialect_has_sessions_delays_and_contents() {
     let (words, prompt) = (Content::Words, Content::Prompt);
     let contents = [words, words, words, prompt, Content::Messages, Content::Body];
     assert_eq!(recorded.contents, contents);
-    load_prompts(file.path(), &mut trace, &|record| record != 5).expect("reads");
+    load_prompts(file.path(), &mut trace, &|record| record != 5, u64::MAX).expect("reads");
     let texts: Vec<&[u8]> = (0..6).map(|at| trace.recorded.texts.get(at)).collect();
     let expected = ["", "", "", "a\\\"b\u{e9}", "[ {\"role\":\"user\"} ]", ""];
     assert_eq!(texts, expected.map(str::as_bytes));

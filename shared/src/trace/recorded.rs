@@ -5,6 +5,9 @@
 //! have is `None`. Prompts are kept as JSON writes them (see [`Texts`]), because that is what they
 //! are needed for.
 
+use std::fmt;
+use std::sync::Arc;
+
 /// What a trace records beside its records.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
@@ -64,6 +67,21 @@ pub struct File {
 pub struct Texts {
     chunks: Vec<Vec<u8>>,
     places: Vec<Place>,
+    /// Bytes of all texts.
+    bytes: u64,
+    /// How many chunks, from the first on, were taken out.
+    taken: usize,
+    /// Where the chunks are instead of here.
+    elsewhere: Option<Arc<dyn Elsewhere>>,
+}
+
+/// A place where chunks of texts are kept instead of in memory.
+pub trait Elsewhere: fmt::Debug + Send + Sync {
+    /// Fills `out` with the bytes of a chunk from `start` on.
+    ///
+    /// # Panics
+    /// When it does not hold them, or cannot be read.
+    fn read(&self, chunk: u32, start: u32, out: &mut [u8]);
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,11 +118,21 @@ impl Recorded {
         self.prompts || self.dialect
     }
 
-    /// What a record holds, as it stands in JSON; empty when its prompt is made of words, or was not
-    /// read.
+    /// Adds what a record holds, as it stands in JSON, to `out`: nothing when its prompt is made of
+    /// words, or was not read.
+    ///
+    /// # Panics
+    /// When texts are elsewhere and cannot be read.
+    pub fn append_text(&self, record: u32, out: &mut Vec<u8>) {
+        if !self.texts.is_empty() {
+            self.texts.append(record, out);
+        }
+    }
+
+    /// Bytes of what a record holds.
     #[must_use]
-    pub fn text_of(&self, record: u32) -> &[u8] {
-        if self.texts.is_empty() { &[] } else { self.texts.get(record) }
+    pub fn text_len(&self, record: u32) -> usize {
+        if self.texts.is_empty() { 0 } else { self.texts.len_of(record) }
     }
 
     /// The members a record adds to its body, as a JSON object; empty when there are none, or they
@@ -131,7 +159,7 @@ impl Texts {
     /// Room for the texts of so many records; each is empty until [`Texts::put`].
     #[must_use]
     pub fn for_records(records: usize) -> Self {
-        Self { chunks: Vec::new(), places: vec![Place::default(); records] }
+        Self { places: vec![Place::default(); records], ..Self::default() }
     }
 
     /// Whether no text was read.
@@ -168,6 +196,7 @@ impl Texts {
         let start = chunk.len();
         write(text, chunk);
         let short = |len: usize| u32::try_from(len).expect("a text has less than 4 GiB");
+        self.bytes += (chunk.len() - start) as u64;
         self.places[record as usize] =
             Place { chunk: number, start: short(start), len: short(chunk.len() - start) };
     }
@@ -175,9 +204,10 @@ impl Texts {
     /// The text of a record, escaped.
     ///
     /// # Panics
-    /// When there is no such record.
+    /// When there is no such record, or texts are elsewhere.
     #[must_use]
     pub fn get(&self, record: u32) -> &[u8] {
+        assert!(self.elsewhere.is_none(), "read it from where it is: see `append`");
         let place = self.places[record as usize];
         let start = place.start as usize;
         match self.chunks.get(place.chunk as usize) {
@@ -186,8 +216,63 @@ impl Texts {
         }
     }
 
-    /// Where the text of a record lies: its chunk, its start and its length; `None` when no text was
-    /// read.
+    /// Adds the text of a record, escaped, to `out`, wherever it is.
+    ///
+    /// # Panics
+    /// When there is no such record, or what is elsewhere cannot be read.
+    pub fn append(&self, record: u32, out: &mut Vec<u8>) {
+        let Some(elsewhere) = &self.elsewhere else {
+            out.extend_from_slice(self.get(record));
+            return;
+        };
+        let place = self.places[record as usize];
+        let from = out.len();
+        out.resize(from + place.len as usize, 0);
+        if place.len > 0 {
+            elsewhere.read(place.chunk, place.start, &mut out[from..]);
+        }
+    }
+
+    /// Bytes of the text of a record, escaped.
+    ///
+    /// # Panics
+    /// When there is no such record.
+    #[must_use]
+    pub fn len_of(&self, record: u32) -> usize {
+        self.places[record as usize].len as usize
+    }
+
+    /// Whether texts are elsewhere than in memory.
+    #[must_use]
+    pub const fn is_elsewhere(&self) -> bool {
+        self.elsewhere.is_some()
+    }
+
+    /// Takes out the chunks that nothing is added to any more, with their numbers.
+    pub fn take_full_chunks(&mut self) -> Vec<(u32, Vec<u8>)> {
+        let full = self.chunks.len().saturating_sub(1);
+        self.take_first(full)
+    }
+
+    /// Takes out all chunks, with their numbers; they have to be kept [elsewhere](Texts::are_at).
+    pub fn take_all_chunks(&mut self) -> Vec<(u32, Vec<u8>)> {
+        self.take_first(self.chunks.len())
+    }
+
+    fn take_first(&mut self, count: usize) -> Vec<(u32, Vec<u8>)> {
+        let from = std::mem::replace(&mut self.taken, count);
+        let chunks = (0..).zip(&mut self.chunks).take(count).skip(from);
+        chunks.map(|(number, chunk)| (number, std::mem::take(chunk))).collect()
+    }
+
+    /// Says where all chunks are now.
+    pub fn are_at(&mut self, elsewhere: Arc<dyn Elsewhere>) {
+        self.chunks = Vec::new();
+        self.elsewhere = Some(elsewhere);
+    }
+
+    /// Where the text of a record lies: its chunk, its start and its length; `None` when no text
+    /// was read.
     #[must_use]
     pub fn place(&self, record: u32) -> Option<(u32, u32, u32)> {
         self.places.get(record as usize).map(|place| (place.chunk, place.start, place.len))
@@ -198,9 +283,15 @@ impl Texts {
         std::mem::take(&mut self.chunks).into_iter().map(Vec::into_boxed_slice).collect()
     }
 
-    /// Bytes of all texts.
+    /// Bytes of all texts, wherever they are.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of the texts that are in memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
         self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
     }
 }

@@ -52,8 +52,8 @@ pub struct BodyFlags {
     #[arg(long)]
     pub omit_kv_hints: bool,
 
-    /// How the turns of a session follow from each other (default: each alone; in AIPerf's dialect of
-    /// Mooncake's format, after the server's own answers).
+    /// How the turns of a session follow from each other (default: each alone; in AIPerf's dialect
+    /// of Mooncake's format, after the server's own answers).
     #[arg(long, value_enum, value_name = "MODE")]
     pub context_mode: Option<ContextFlag>,
 

@@ -42,7 +42,8 @@ pub struct TimingFlags {
     #[arg(long, value_name = "SECONDS", value_parser = positive_seconds)]
     pub max_idle_gap_cap_seconds: Option<Typed<i64>>,
 
-    /// Keep only this share of the sessions, chosen by --seed as AIPerf chooses them (default: all).
+    /// Keep only this share of the sessions, chosen by --seed as AIPerf chooses them (default:
+    /// all).
     #[arg(long, value_name = "RATIO", value_parser = share)]
     pub trace_session_sample_ratio: Option<Typed<Option<Share>>>,
 
@@ -54,7 +55,8 @@ pub struct TimingFlags {
     #[arg(long, visible_alias = "synthesis-max-osl", value_name = "TOKENS")]
     pub max_osl: Option<NonZero<u32>>,
 
-    /// Ask for no fewer output tokens than recorded where prompts are recorded too; it is so anyway.
+    /// Ask for no fewer output tokens than recorded where prompts are recorded too; it is so
+    /// anyway.
     #[arg(long, overrides_with = "no_force_min_tokens")]
     pub force_min_tokens: bool,
 
@@ -71,14 +73,14 @@ pub struct TimingFlags {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub request_count: Option<u64>,
 
-    /// Lay this many copies of the trace over each other, each moved by an offset of its own and with
-    /// sessions and text of its own: more load with the same bursts, pauses and shared prefixes
-    /// (default: 1).
+    /// Lay this many copies of the trace over each other, each moved by an offset of its own and
+    /// with sessions and text of its own: more load with the same bursts, pauses and shared
+    /// prefixes (default: 1).
     #[arg(long, value_name = "N")]
     pub tile: Option<NonZero<u32>>,
 
-    /// Send requests when they are due, but not before the previous turn of their session has ended;
-    /// it is so anyway.
+    /// Send requests when they are due, but not before the previous turn of their session has
+    /// ended; it is so anyway.
     #[arg(long, overrides_with = "no_open_loop_replay")]
     pub open_loop_replay: bool,
 
@@ -140,8 +142,8 @@ impl TimingFlags {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let idle = self.inter_turn_delay_cap_seconds.is_some() && !self.no_open_loop_replay;
-        let words = "--inter-turn-delay-cap-seconds changes nothing in the open loop, where requests \
-                     have times and no delays";
+        let words = "--inter-turn-delay-cap-seconds changes nothing in the open loop, where \
+                     requests have times and no delays";
         idle.then(|| words.to_owned()).into_iter().collect()
     }
 }

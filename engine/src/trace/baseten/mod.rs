@@ -2,9 +2,9 @@
 //!
 //! Four columns must be there (`timestamp_start_unix_ms`, `prompt`, `input_tokens`,
 //! `output_tokens`), the others may. Rows that share a session id form a session, in order of time
-//! (see `trace::keys` for which of the two id columns counts). `output_tokens` 0 asks for one token; a
-//! cancelled row is kept and told. Prompts are looked at here only to know that each is a text, and
-//! read by `prompts` once it is known which of them are sent.
+//! (see `trace::keys` for which of the two id columns counts). `output_tokens` 0 asks for one
+//! token; a cancelled row is kept and told. Prompts are looked at here only to know that each is a
+//! text, and read by `prompts` once it is known which of them are sent.
 
 pub(crate) mod prompts;
 mod row;

@@ -1,7 +1,8 @@
 //! The prompts of a Baseten trace, read once it is known which of them are sent.
 //!
 //! A second pass over the files, of one column: a plan needs none of them, a window few, and what
-//! is read lies in memory once, as it goes over the wire.
+//! is read lies in memory once, as it goes over the wire; what memory has no room for lies in a file
+//! (see `spill`).
 
 use std::path::Path;
 
@@ -11,13 +12,16 @@ use onbeat_shared::trace::recorded::Texts;
 use crate::trace::TraceError;
 use crate::trace::baseten::row::{PROMPT, check_prompt};
 use crate::trace::columns::{Table, cells, shards};
+use crate::trace::spill::Keeper;
 
 /// Reads the prompts of the records that are `wanted`; the others stay empty.
 pub(crate) fn load(
     path: &Path,
     trace: &Trace,
     wanted: &dyn Fn(u32) -> bool,
+    memory: u64,
 ) -> Result<Texts, TraceError> {
+    let mut keeper = Keeper::new(path, memory);
     let mut texts = Texts::for_records(trace.records.len());
     let mut record = 0_u32;
     for shard in shards(path)? {
@@ -41,13 +45,14 @@ pub(crate) fn load(
                         fault,
                     })?;
                     texts.put(record, text);
+                    keeper.look(&mut texts)?;
                 }
                 record += 1;
             }
         }
     }
     if record as usize == trace.records.len() {
-        return Ok(texts);
+        return keeper.finish(texts);
     }
     Err(TraceError::file(path, "lost rows while it was read; leave it alone meanwhile"))
 }

@@ -73,7 +73,7 @@ fn loaded_with(columns: &Columns, options: &TraceOptions) -> Result<Trace, Strin
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     write(file.path(), columns, properties());
     let mut trace = load(file.path(), options).map_err(|error| error.to_string())?;
-    load_prompts(file.path(), &mut trace, &|_| true).map_err(|error| error.to_string())?;
+    load_prompts(file.path(), &mut trace, &|_| true, u64::MAX).map_err(|error| error.to_string())?;
     Ok(trace)
 }
 
@@ -301,7 +301,7 @@ fn every_codec_and_page_layout_reads_alike() {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         write(file.path(), &plain(), properties);
         let mut trace = load(file.path(), &TraceOptions::default()).expect("reads");
-        load_prompts(file.path(), &mut trace, &|_| true).expect("reads");
+        load_prompts(file.path(), &mut trace, &|_| true, u64::MAX).expect("reads");
         assert_eq!(essence(&trace), expected);
     }
 }
@@ -321,14 +321,14 @@ fn arrow_files_and_folders_of_both_read_alike() {
     writer.finish().expect("closed");
     let expected = essence(&loaded(&plain()).expect("reads"));
     let mut trace = load(&path, &TraceOptions::default()).expect("reads");
-    load_prompts(&path, &mut trace, &|record| record != 0).expect("reads");
+    load_prompts(&path, &mut trace, &|record| record != 0, u64::MAX).expect("reads");
     assert!(trace.recorded.texts.get(0).is_empty(), "not wanted");
-    load_prompts(&path, &mut trace, &|_| true).expect("reads");
+    load_prompts(&path, &mut trace, &|_| true, u64::MAX).expect("reads");
     assert_eq!(essence(&trace), expected);
 
     write(&folder.path().join("a.parquet"), &plain(), properties());
     let mut both = load(folder.path(), &TraceOptions::default()).expect("reads");
-    load_prompts(folder.path(), &mut both, &|_| true).expect("reads");
+    load_prompts(folder.path(), &mut both, &|_| true, u64::MAX).expect("reads");
     assert_eq!(both.records.len(), 8);
     assert_eq!(both.records[5].row, 2);
     assert_eq!((both.recorded.file_of(3), both.recorded.file_of(4)), (0, 1));

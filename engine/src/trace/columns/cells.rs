@@ -2,9 +2,9 @@
 //!
 //! A trace's columns come in every type a writer may have chosen: eight widths of whole numbers,
 //! floats, decimals, instants of four units, texts of three layouts, dictionaries. Numbers keep
-//! their exact value, with the type's own unit undone only by who asks. A type that cannot mean what
-//! is asked for is refused by its name; a single value that cannot be is judged by the caller, who
-//! knows its row.
+//! their exact value, with the type's own unit undone only by who asks. A type that cannot mean
+//! what is asked for is refused by its name; a single value that cannot be is judged by the caller,
+//! who knows its row.
 
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! Files of columns, Parquet and Arrow: a few named columns, batch by batch.
 //!
 //! Only the columns that are asked for are read and unpacked, and one batch of rows is in memory at
-//! a time (in an Arrow file the batches are the writer's). Which of the many types a column may have
-//! is settled in `cells`; what the columns mean is the format's business. A folder is read as the
-//! files in it that are of either kind, in the order of their names.
+//! a time (in an Arrow file the batches are the writer's). Which of the many types a column may
+//! have is settled in `cells`; what the columns mean is the format's business. A folder is read as
+//! the files in it that are of either kind, in the order of their names.
 
 pub(crate) mod cells;
 mod digest;
