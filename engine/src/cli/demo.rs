@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::cli::printing;
 use crate::cli::progress::{Terminal, Ui};
+use crate::cli::flags::run::FAILED_SHARE_MAX;
 use crate::cli::replay::conclude;
 use crate::cli::report::GoalFlags;
 use crate::clock::unix_ns;
@@ -67,7 +68,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     server.stop();
     drop(folder);
     let ran = ran?;
-    let code = conclude(&ran, &GoalFlags::default(), out)?;
+    let code = conclude(&ran, &GoalFlags::default(), FAILED_SHARE_MAX, out)?;
     let shown = ran.log.display();
     writeln!(
         out,

@@ -7,6 +7,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use onbeat_shared::metrics::report::Report;
 use onbeat_shared::metrics::{self, ReportOptions};
 use serde_json::json;
 
@@ -111,15 +112,20 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     }
     let ran = carry_out(config, &mut terminal);
     terminal.finish();
-    conclude(&ran?, &args.goals, out)
+    conclude(&ran?, &args.goals, args.run.failed_request_threshold, out)
 }
 
 /// Prints the summary of a run that took place and says how it went, as an exit code.
 ///
 /// # Errors
 /// When the log could not be written whole or read back.
-pub fn conclude(ran: &Ran, goals: &GoalFlags, out: &mut dyn Write) -> Result<u8, EngineError> {
-    let held = summarise(ran, goals, out)?;
+pub fn conclude(
+    ran: &Ran,
+    goals: &GoalFlags,
+    failed_share_max: f64,
+    out: &mut dyn Write,
+) -> Result<u8, EngineError> {
+    let numbers = summarise(ran, goals, out)?;
     if let Some(error) = &ran.conducted.log_error {
         return Err(EngineError::Run(format!(
             "the run log {} is incomplete: {error}. What was written can be read",
@@ -129,16 +135,28 @@ pub fn conclude(ran: &Ran, goals: &GoalFlags, out: &mut dyn Write) -> Result<u8,
     if ran.conducted.interrupted {
         return Ok(INTERRUPTED);
     }
-    Ok(if held { 0 } else { 3 })
+    let share = numbers.outcomes.failed_share();
+    let failed = share.is_some_and(|share| share >= failed_share_max);
+    if failed {
+        let gate = writeln!(
+            out,
+            "\nFAILED: {} requests did not succeed, {:.1} % of those that ended; \
+             --failed-request-threshold is {failed_share_max}",
+            numbers.outcomes.failed(),
+            share.unwrap_or_default() * 100.0
+        );
+        report::finish(gate)?;
+    }
+    Ok(if numbers.verdict.schedule_held && !failed { 0 } else { 3 })
 }
 
-/// Prints the summary of the log; returns whether the schedule held.
-fn summarise(ran: &Ran, goals: &GoalFlags, out: &mut dyn Write) -> Result<bool, EngineError> {
+/// Prints the summary of the log; returns its numbers.
+fn summarise(ran: &Ran, goals: &GoalFlags, out: &mut dyn Write) -> Result<Report, EngineError> {
     let run = report::read_log(&ran.log)?;
     let slo = Some(goals.goals()?);
     let numbers = metrics::report(&run, &ReportOptions { range: None, slo, max_lateness_us: None });
     report::finish(summary::write(out, &numbers, false))?;
-    Ok(numbers.verdict.schedule_held)
+    Ok(numbers)
 }
 
 /// The time in a log's default name: UTC, to the second, sortable, without characters that a shell

@@ -280,6 +280,21 @@ fn goodput(selection: &Selection<'_>, goals: Option<&Goals>, seconds: Option<f64
 }
 
 impl Outcomes {
+    /// Requests that ended by themselves without success.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        let fine = |outcome| matches!(outcome, Outcome::Ok | Outcome::Cancelled | Outcome::NeverSent);
+        Outcome::ALL.into_iter().filter(|&it| !fine(it)).map(|outcome| self.count(outcome)).sum()
+    }
+
+    /// The share of those that ended by themselves without success; `None` if none ended.
+    #[must_use]
+    pub fn failed_share(&self) -> Option<f64> {
+        let failed = self.failed();
+        let ended = self.ok + failed;
+        (ended > 0).then(|| count(failed) / count(ended))
+    }
+
     /// The count of an outcome.
     #[must_use]
     pub const fn count(&self, outcome: Outcome) -> u64 {

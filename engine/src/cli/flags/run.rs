@@ -59,9 +59,25 @@ pub struct RunFlags {
     #[arg(long, default_value = "1000", value_name = "MICROSECONDS")]
     pub max_lateness_us: u64,
 
+    /// Exit with 3 when this share of the requests that ended did not succeed, or more: 1 is all of
+    /// them, 0.05 one in twenty.
+    #[arg(long, default_value_t = FAILED_SHARE_MAX, value_name = "SHARE", value_parser = share)]
+    pub failed_request_threshold: f64,
+
     /// How progress is shown on stderr.
     #[arg(long, value_enum, default_value_t, value_name = "WAY")]
     pub ui: Ui,
+}
+
+/// The share of failed requests from which a run is no success unless the user says otherwise: all.
+pub const FAILED_SHARE_MAX: f64 = 1.0;
+
+/// A share above nothing and up to everything.
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err("a share above 0 and up to 1, like 0.05".to_owned()),
+    }
 }
 
 /// `--cores` as typed.

@@ -9,8 +9,7 @@ pub(in crate::cli) mod page;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-use onbeat_shared::log::Outcome;
-use onbeat_shared::metrics::report::{Outcomes, Report};
+use onbeat_shared::metrics::report::Report;
 use onbeat_shared::metrics::{Metric, Statistic};
 
 use self::page::{Page, group, number, percent, plural};
@@ -92,7 +91,7 @@ fn verdict(page: &mut Page, report: &Report) {
 fn outcomes(page: &mut Page, report: &Report) {
     let outcomes = &report.outcomes;
     let mut parts = vec![format!("{} ok", group(outcomes.ok))];
-    let failed = failed(outcomes);
+    let failed = outcomes.failed();
     let ended = outcomes.ok + failed;
     if failed > 0 {
         let share = percent(failed, ended);
@@ -126,15 +125,6 @@ fn outcomes(page: &mut Page, report: &Report) {
     for words in classes.iter().filter_map(said).take(ERRORS) {
         page.entry("", &words);
     }
-}
-
-/// Requests that ended by themselves without success.
-fn failed(outcomes: &Outcomes) -> u64 {
-    Outcome::ALL
-        .into_iter()
-        .filter(|outcome| !matches!(outcome, Outcome::Ok | Outcome::Cancelled | Outcome::NeverSent))
-        .map(|outcome| outcomes.count(outcome))
-        .sum()
 }
 
 fn sending(page: &mut Page, report: &Report) {
@@ -209,7 +199,7 @@ fn table(page: &mut Page, report: &Report, verbose: bool) {
 
 /// What the 99th percentiles were if failures had taken forever, where there are any.
 fn adjusted(page: &mut Page, report: &Report) {
-    if failed(&report.outcomes) == 0 {
+    if report.outcomes.failed() == 0 {
         return;
     }
     let shown = |value: Option<f64>| {
