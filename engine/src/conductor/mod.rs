@@ -34,7 +34,7 @@ use crate::render::supply::Source;
 use crate::replayer::counters::{Counters, Snapshot};
 use crate::replayer::realtime::Realtime;
 use crate::replayer::sink::{BLOCKS_PER_CORE, Exchange, Sink};
-use crate::replayer::{Assignment, CoreReady, Shared, Stop, run_core};
+use crate::replayer::{Assignment, CoreReady, Shared, Stop, affinity, run_core};
 
 /// How often the conductor looks.
 const TICK: Duration = Duration::from_millis(50);
@@ -99,7 +99,10 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
         zero_ns: AtomicI64::new(Shared::NO_ZERO),
         stop: AtomicU8::new(Stop::No as u8),
     });
-    let cpus = assignments.iter().filter_map(|assignment| assignment.cpu).collect();
+    let cpus: Vec<u16> = assignments.iter().filter_map(|assignment| assignment.cpu).collect();
+    // This thread and those it starts look and write a thousand times a second; each time on a
+    // pacing core would cost it its place. The cores' own threads pin themselves.
+    let _apart = affinity::Apart::from(&cpus);
     let rendering =
         renderer.map(|renderer| Rendering::start(renderer, cpus, &shared)).transpose()?;
     let mut cores = Cores::start(&assignments, &shared)?;

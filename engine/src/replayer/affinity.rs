@@ -37,6 +37,32 @@ pub fn keep_off(cpus: &[u16]) -> io::Result<()> {
     Ok(())
 }
 
+/// Keeps the calling thread off some CPUs for as long as it lives, as far as the system allows;
+/// threads started meanwhile are kept off as well.
+#[derive(Debug)]
+pub struct Apart {
+    before: Option<CpuSet>,
+}
+
+impl Apart {
+    /// Off `cpus`, unless the thread may use no others.
+    #[must_use]
+    pub fn from(cpus: &[u16]) -> Self {
+        let before = sched_getaffinity(None).ok();
+        // Where the system does not allow it, the cores have to share.
+        let _ = keep_off(cpus);
+        Self { before }
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = sched_setaffinity(None, before);
+        }
+    }
+}
+
 /// The CPUs this process may use, in ascending order.
 ///
 /// # Errors
@@ -79,5 +105,25 @@ mod tests {
             .join()
             .expect("no panic");
         assert!(pin(u16::MAX).is_err());
+    }
+
+    #[test]
+    fn a_thread_that_keeps_apart_comes_back() {
+        let allowed = || allowed_cpus().expect("the system says");
+        let all = allowed();
+        let taken = [all[0]];
+        let seen = std::thread::Builder::new()
+            .name("apart".to_owned())
+            .spawn(move || {
+                let apart = Apart::from(&taken);
+                let meanwhile = allowed();
+                drop(apart);
+                (meanwhile, allowed())
+            })
+            .expect("a thread")
+            .join()
+            .expect("no panic");
+        let others = if all.len() > 1 { all[1..].to_vec() } else { all.clone() };
+        assert_eq!(seen, (others, all));
     }
 }
