@@ -87,8 +87,7 @@ impl<W: Write> Writer<W> {
                     {
                         self.failed = Some(error);
                     }
-                    block.clear();
-                    assert!(exchange.empty.push(block).is_ok(), "the queue holds all blocks");
+                    exchange.give_back(block);
                 }
             }
             if idle && last {

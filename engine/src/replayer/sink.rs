@@ -7,7 +7,7 @@
 //! wait for room, and only as long as there is a writer. Nothing here does IO.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam::queue::ArrayQueue;
 use onbeat_shared::log::block::{BLOCK_RECORDS, BlockBuffer};
@@ -22,10 +22,14 @@ pub const BLOCKS_PER_CORE: usize = 1_024;
 pub struct Exchange {
     /// Whose records travel here.
     pub core: CoreIndex,
-    /// Blocks to be written, in order.
+    /// Blocks to be written, in order. It holds one more than there are: a core's `push` then never
+    /// meets a `pop` that is not over, for which it would have to wait.
     pub full: ArrayQueue<BlockBuffer>,
-    /// Blocks to be filled.
-    pub empty: ArrayQueue<BlockBuffer>,
+    /// Written blocks on their way back.
+    empty: ArrayQueue<BlockBuffer>,
+    /// How many blocks have come back: a `push` that is not over is not counted yet, and a core
+    /// takes only what is, because a `pop` would wait for the writer in the middle of its `push`.
+    returned: AtomicU64,
     /// Nobody will empty a block any more.
     pub abandoned: AtomicBool,
 }
@@ -36,10 +40,21 @@ impl Exchange {
     pub fn new(core: CoreIndex, blocks: usize) -> Self {
         Self {
             core,
-            full: ArrayQueue::new(blocks),
+            full: ArrayQueue::new(blocks + 1),
             empty: ArrayQueue::new(blocks),
+            returned: AtomicU64::new(0),
             abandoned: AtomicBool::new(false),
         }
+    }
+
+    /// Gives a block back to its core, empty.
+    ///
+    /// # Panics
+    /// When it is not one of the core's own.
+    pub fn give_back(&self, mut block: BlockBuffer) {
+        block.clear();
+        assert!(self.empty.push(block).is_ok(), "the queue holds all blocks");
+        self.returned.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -51,6 +66,8 @@ pub struct Sink {
     /// Blocks that have not been used yet. One that the writer gave back is taken before them, so
     /// that a core with a quick disk goes round in a few blocks and not in all its 64 MiB.
     unused: Vec<BlockBuffer>,
+    /// Blocks taken back so far.
+    taken: u64,
     lost: u64,
     lost_in_all: u64,
 }
@@ -63,7 +80,7 @@ impl Sink {
         let mut unused: Vec<_> =
             (0..exchange.empty.capacity()).map(|_| BlockBuffer::new()).collect();
         let block = unused.pop();
-        Self { exchange, block, unused, lost: 0, lost_in_all: 0 }
+        Self { exchange, block, unused, taken: 0, lost: 0, lost_in_all: 0 }
     }
 
     /// Adds a record; never waits, never allocates.
@@ -156,7 +173,11 @@ impl Sink {
     }
 
     fn empty_block(&mut self) -> Option<BlockBuffer> {
-        self.exchange.empty.pop().or_else(|| self.unused.pop())
+        if self.taken == self.exchange.returned.load(Ordering::Acquire) {
+            return self.unused.pop();
+        }
+        self.taken += 1;
+        self.exchange.empty.pop()
     }
 }
 
@@ -179,10 +200,9 @@ mod tests {
             sink.push(&record(pushed));
             pushed += 1;
         }
-        let mut block = exchange.full.pop().expect("the only block is full");
+        let block = exchange.full.pop().expect("the only block is full");
         assert_eq!(block.len(), pushed as usize - 3);
-        block.clear();
-        exchange.empty.push(block).expect("room for the only block");
+        exchange.give_back(block);
         sink.push(&record(pushed));
         sink.flush();
         let block = exchange.full.pop().expect("flushed");
@@ -211,13 +231,12 @@ mod tests {
             .spawn(move || {
                 let mut records = 0;
                 while records < 20_000 {
-                    let Some(mut block) = writer.full.pop() else {
+                    let Some(block) = writer.full.pop() else {
                         std::thread::yield_now();
                         continue;
                     };
                     records += block.len();
-                    block.clear();
-                    writer.empty.push(block).expect("the queue holds all blocks");
+                    writer.give_back(block);
                 }
             })
             .expect("a thread");

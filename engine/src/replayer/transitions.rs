@@ -162,13 +162,12 @@ fn a_stopped_plan_longer_than_the_room_for_records_is_written_whole() {
                 let mut records = 0;
                 // One tells of the warm-up's connection.
                 while records < REQUESTS + 1 {
-                    let Some(mut block) = blocks.full.pop() else {
+                    let Some(block) = blocks.full.pop() else {
                         std::thread::yield_now();
                         continue;
                     };
                     records += block.len();
-                    block.clear();
-                    assert!(blocks.empty.push(block).is_ok(), "the queue holds all blocks");
+                    blocks.give_back(block);
                 }
             })
             .expect("a thread");
