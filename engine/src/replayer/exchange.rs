@@ -16,13 +16,15 @@ use super::counters::Counters;
 use super::sink::Sink;
 use super::slot::{Exchange, Slot, State};
 use crate::net::lent::Lent;
-use crate::net::socket::write_class;
+use crate::net::socket::{Wire, write_class};
 use crate::render::Secret;
 use crate::render::supply::Supply;
 use crate::wire::{Answer, AnswerEnd};
 
 /// Slices handed to the kernel in one call. More parts take more calls, a microsecond each.
 const PARTS_PER_CALL: usize = 128;
+/// Slices of most requests, or more: a list of these is made in no time.
+const PARTS_FEW: usize = 8;
 /// Most bytes of an error's words that are kept; the parser cuts there as well.
 const ERROR_TEXT_BYTES: usize = 1_024;
 /// A shorter secret is not looked for in a server's words.
@@ -88,16 +90,13 @@ impl Core {
         slot.blocked = false;
         let supply = &self.supply;
         while !exchange.sent_whole {
-            let mut parts = [IoSlice::new(&[]); PARTS_PER_CALL];
-            let mut count = 0;
-            let mut offset = exchange.part_offset;
-            let rest = supply.parts(exchange.request).skip(exchange.part);
-            for (place, part) in parts.iter_mut().zip(rest) {
-                *place = IoSlice::new(&part[offset..]);
-                offset = 0;
-                count += 1;
-            }
-            match wire.send_now(&parts[..count]) {
+            let few = supply.parts(exchange.request).len() <= PARTS_FEW;
+            let sent = if few {
+                send_parts::<PARTS_FEW>(exchange, supply, wire)
+            } else {
+                send_parts::<PARTS_PER_CALL>(exchange, supply, wire)
+            };
+            match sent {
                 Ok(taken) => advance(exchange, supply, taken),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN | Errno::NOBUFS) => {
@@ -289,6 +288,24 @@ impl Core {
         self.counters.count_ended(exchange.sent.is_some(), end.class == Class::Ok);
         self.end(request, &done);
     }
+}
+
+/// Hands the kernel the next `N` parts of `exchange`, or what is left of them.
+fn send_parts<const N: usize>(
+    exchange: &Exchange,
+    supply: &Supply,
+    wire: &Wire,
+) -> Result<usize, Errno> {
+    let mut parts = [IoSlice::new(&[]); N];
+    let mut count = 0;
+    let mut offset = exchange.part_offset;
+    let rest = supply.parts(exchange.request).skip(exchange.part);
+    for (place, part) in parts.iter_mut().zip(rest) {
+        *place = IoSlice::new(&part[offset..]);
+        offset = 0;
+        count += 1;
+    }
+    wire.send_now(&parts[..count])
 }
 
 /// Moves the position of `exchange` forward by `taken` bytes.
