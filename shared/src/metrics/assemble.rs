@@ -283,7 +283,8 @@ impl Outcomes {
     /// Requests that ended by themselves without success.
     #[must_use]
     pub fn failed(&self) -> u64 {
-        let fine = |outcome| matches!(outcome, Outcome::Ok | Outcome::Cancelled | Outcome::NeverSent);
+        let fine =
+            |outcome| matches!(outcome, Outcome::Ok | Outcome::Cancelled | Outcome::NeverSent);
         Outcome::ALL.into_iter().filter(|&it| !fine(it)).map(|outcome| self.count(outcome)).sum()
     }
 
