@@ -112,8 +112,7 @@ pub struct Ran {
 /// When an input is wrong, the log cannot be written, or no core or connection can be had. Nothing
 /// has been sent then.
 pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError> {
-    // Recorded prompts are looked at when they are read, below.
-    let options = TraceOptions { check_prompts: false, ..config.trace_options };
+    let options = TraceOptions { prompts_follow: true, ..config.trace_options };
     let mut trace = trace::load(&config.trace, &options)?;
     go_on(watch)?;
     for warning in &trace.warnings {
@@ -188,14 +187,7 @@ fn replay(
         onbeat_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_ns: unix_ns(),
         mode: plan.mode.to_string(),
-        trace: TraceSource {
-            name: trace.source.name.clone(),
-            sha256: trace.source.sha256.clone(),
-            format: trace.source.format.name().to_owned(),
-            rows: trace.source.rows,
-            block_tokens: Some(trace.block_tokens),
-            files: trace.recorded.files.iter().map(|file| file.name.clone()).collect(),
-        },
+        trace: source_of(&trace),
         config: config.config.clone(),
         targets: vec![config.target.to_string()],
         host: host::describe(),
@@ -244,6 +236,18 @@ fn replay(
     let way = Arc::new(reached.way);
     let assignments = assign(config, &options, &plan, cpus, driver, &way)?;
     conduct(Job { plan, source, renderer, assignments, manifest, log }, watch)
+}
+
+/// The trace as the log names it.
+fn source_of(trace: &Trace) -> TraceSource {
+    TraceSource {
+        name: trace.source.name.clone(),
+        sha256: trace.source.sha256.clone(),
+        format: trace.source.format.name().to_owned(),
+        rows: trace.source.rows,
+        block_tokens: Some(trace.block_tokens),
+        files: trace.recorded.files.iter().map(|file| file.name.clone()).collect(),
+    }
 }
 
 /// The plan for the cores that were asked for, and the CPUs they run on.

@@ -122,7 +122,7 @@ pub fn prepare(
     Ok(Prepared { plan, source: renderer.source(), renderer: Some(renderer) })
 }
 
-/// Most memory, in bytes, that rendered requests, and the recorded texts they are made of, may take.
+/// Most memory, in bytes, that rendered requests, and recorded texts before them, may take.
 #[must_use]
 pub fn budget_bytes(options: &RenderOptions) -> u64 {
     Budget::of(options).bytes

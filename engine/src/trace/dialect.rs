@@ -147,7 +147,7 @@ fn session(text: RowText<'_>) -> Result<Option<String>, Fault> {
 pub(crate) fn texts(
     path: &Path,
     trace: &Trace,
-    wanted: &dyn Fn(u32) -> bool,
+    wanted: &(dyn Fn(u32) -> bool + Sync),
     memory: u64,
 ) -> Result<(Texts, Texts), TraceError> {
     let mut keeper = Keeper::new(path, memory);

@@ -33,7 +33,7 @@ use std::path::Path;
 use onbeat_shared::trace::recorded::Texts;
 use onbeat_shared::trace::{Format, Source, Trace};
 
-use crate::trace::columns::Kind;
+use crate::trace::columns::{Digest, Kind, shards};
 pub use crate::trace::error::{Fault, TraceError};
 use crate::trace::rows::RowReader;
 
@@ -48,8 +48,9 @@ pub struct TraceOptions {
     pub lenient: bool,
     /// Which column of a Baseten trace says which rows form a session.
     pub session_key: SessionKey,
-    /// Whether recorded prompts are looked at; whoever reads them afterwards need not.
-    pub check_prompts: bool,
+    /// Whether [`load_prompts`] is called afterwards: recorded prompts are then neither looked at
+    /// nor made part of the digest before that.
+    pub prompts_follow: bool,
 }
 
 /// Which column of a Baseten trace says which rows form a session.
@@ -73,7 +74,7 @@ impl Default for TraceOptions {
             block_tokens: None,
             lenient: false,
             session_key: SessionKey::Auto,
-            check_prompts: true,
+            prompts_follow: false,
         }
     }
 }
@@ -93,8 +94,8 @@ pub fn load(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
 }
 
 /// Reads what the records that are `wanted` hold of their requests (prompts, messages, bodies) into
-/// the trace; nothing happens when it has nothing of the kind. More than `memory` bytes of it go to a
-/// temporary file.
+/// the trace; nothing happens when it has nothing of the kind. More than `memory` bytes of it go to
+/// a temporary file.
 ///
 /// # Errors
 /// When the file cannot be read, is another by now, or has a prompt that is no text, or when there
@@ -102,13 +103,18 @@ pub fn load(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
 pub fn load_prompts(
     path: &Path,
     trace: &mut Trace,
-    wanted: &dyn Fn(u32) -> bool,
+    wanted: &(dyn Fn(u32) -> bool + Sync),
     memory: u64,
 ) -> Result<(), TraceError> {
     trace.recorded.texts = Texts::default();
     trace.recorded.members = Texts::default();
     if trace.recorded.prompts {
+        let unknown = trace.source.sha256.is_empty();
+        let digest = if unknown { Some(Digest::start(path, &shards(path)?)?) } else { None };
         trace.recorded.texts = baseten::prompts::load(path, trace, wanted, memory)?;
+        if let Some(digest) = digest {
+            trace.source.sha256 = digest.finish()?;
+        }
     } else if trace.recorded.dialect {
         let (texts, members) = dialect::texts(path, trace, wanted, memory)?;
         (trace.recorded.texts, trace.recorded.members) = (texts, members);

@@ -1,9 +1,9 @@
 //! Recorded texts that memory has no room for: a file of our own that has no name any more.
 //!
-//! Texts stay in memory until there are more than may be; from then on every chunk that is full goes
-//! to the file, and at the end the last one too. The file lies in the folder for temporary files
-//! (`TMPDIR`), is removed from it at once, and so goes away with the process whatever happens.
-//! Reading is by place and may be done from any thread.
+//! Texts stay in memory until there are more than may be; from then on every chunk that is full
+//! goes to the file, and at the end the last one too. The file lies in the folder for temporary
+//! files (`TMPDIR`), is removed from it at once, and so goes away with the process whatever
+//! happens. Reading is by place and may be done from any thread.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -201,6 +201,21 @@ impl Texts {
             Place { chunk: number, start: short(start), len: short(chunk.len() - start) };
     }
 
+    /// Takes over the texts of another, whose records are those from `first_record` on here.
+    ///
+    /// # Panics
+    /// When there are no such records, or either's texts are elsewhere.
+    pub fn take_over(&mut self, first_record: u32, mut other: Self) {
+        assert!(self.elsewhere.is_none() && other.elsewhere.is_none(), "texts are in memory");
+        let before = u32::try_from(self.chunks.len()).expect("chunks are large");
+        self.chunks.append(&mut other.chunks);
+        self.bytes += other.bytes;
+        let places = &mut self.places[first_record as usize..][..other.places.len()];
+        for (own, place) in places.iter_mut().zip(other.places) {
+            *own = Place { chunk: before + place.chunk, ..place };
+        }
+    }
+
     /// The text of a record, escaped.
     ///
     /// # Panics
@@ -350,8 +365,14 @@ mod tests {
         let long = "x".repeat(CHUNK_ROOM + 5);
         texts.put(1, &long);
         assert_eq!(texts.get(1), long.as_bytes());
-        assert_eq!(texts.bytes(), 16 + long.len() as u64);
-        assert_eq!(texts.place(2), Some((0, 0, 16)));
+        assert_eq!(texts.bytes(), 14 + long.len() as u64);
+        assert_eq!(texts.place(2), Some((0, 0, 14)));
+        let mut both = Texts::for_records(5);
+        both.put(0, "first");
+        both.take_over(2, texts.clone());
+        assert_eq!((both.get(0), both.get(4)), (&b"first"[..], texts.get(2)));
+        assert_eq!((both.get(1), both.get(3)), (&b""[..], long.as_bytes()));
+        assert_eq!(both.bytes(), texts.bytes() + 5);
         assert_eq!(texts.take_chunks().len(), 2);
     }
 

@@ -108,7 +108,7 @@ impl TraceFlags {
                 SessionKeyFlag::PoorMan => SessionKey::PoorMan,
                 SessionKeyFlag::None => SessionKey::None,
             },
-            check_prompts: true,
+            prompts_follow: false,
         }
     }
 }

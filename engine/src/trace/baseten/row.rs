@@ -39,7 +39,7 @@ pub(crate) const ASKED: [&str; 11] = [
 ];
 
 /// What one row says.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct RowFacts<'a> {
     pub(crate) at: TraceNanos,
     pub(crate) input_tokens: u32,

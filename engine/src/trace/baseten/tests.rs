@@ -73,7 +73,8 @@ fn loaded_with(columns: &Columns, options: &TraceOptions) -> Result<Trace, Strin
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     write(file.path(), columns, properties());
     let mut trace = load(file.path(), options).map_err(|error| error.to_string())?;
-    load_prompts(file.path(), &mut trace, &|_| true, u64::MAX).map_err(|error| error.to_string())?;
+    load_prompts(file.path(), &mut trace, &|_| true, u64::MAX)
+        .map_err(|error| error.to_string())?;
     Ok(trace)
 }
 
@@ -81,8 +82,11 @@ fn loaded(columns: &Columns) -> Result<Trace, String> {
     loaded_with(columns, &TraceOptions::default())
 }
 
-/// What a replay depends on, for comparing types: times, lengths, sessions, ids and prompts.
-fn essence(trace: &Trace) -> Vec<(i64, u32, Option<u32>, String, u32, Vec<u64>, String)> {
+/// What a replay depends on: time, lengths, session and turn, ids and prompt.
+type Essence = (i64, u32, Option<u32>, String, u32, Vec<u64>, String);
+
+/// What a replay depends on of each row, for comparing types.
+fn essence(trace: &Trace) -> Vec<Essence> {
     let row = |(place, record): (u32, &onbeat_shared::trace::record::Record)| {
         (
             record.at.0,
@@ -336,6 +340,42 @@ fn arrow_files_and_folders_of_both_read_alike() {
     // Six rows repeat a value in either column, but three values of the second do.
     assert_eq!(both.sessions.len(), 5, "1, 2, 3 and two rows without a value");
     assert_eq!(essence(&both)[4].6, essence(&both)[0].6);
+}
+
+#[test]
+fn prompts_of_many_row_groups_are_read_by_several_threads_and_land_in_their_rows() {
+    // Each group holds more than a piece's worth of text, so that there are several pieces.
+    let rows = 6_i64;
+    let long = |row: i64| format!("{row} ").repeat(5 << 20);
+    let columns: Columns = vec![
+        ("timestamp_start_unix_ms", Arc::new(Int64Array::from_iter_values(0..rows))),
+        ("prompt", Arc::new(StringArray::from_iter_values((0..rows).map(long)))),
+        ("input_tokens", Arc::new(Int64Array::from_iter_values(0..rows))),
+        ("output_tokens", Arc::new(Int64Array::from_iter_values(0..rows))),
+    ];
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let layout = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(2))
+        .set_dictionary_enabled(false)
+        .set_compression(Compression::ZSTD(parquet::basic::ZstdLevel::default()))
+        .build();
+    write(file.path(), &columns, layout);
+    let options = TraceOptions { prompts_follow: true, ..TraceOptions::default() };
+    let mut trace = load(file.path(), &options).expect("reads");
+    assert!(trace.source.sha256.is_empty(), "it comes with the prompts");
+    for memory in [u64::MAX, 1 << 20] {
+        load_prompts(file.path(), &mut trace, &|record| record != 3, memory).expect("reads");
+        assert_eq!(
+            (trace.source.sha256.len(), trace.recorded.texts.is_elsewhere()),
+            (64, memory < u64::MAX)
+        );
+        for record in 0..6 {
+            let mut text = Vec::new();
+            trace.recorded.append_text(record, &mut text);
+            let expected = if record == 3 { String::new() } else { long(record.into()) };
+            assert!(text == expected.as_bytes(), "record {record}, {memory} bytes of memory");
+        }
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod shards;
 
 use std::fs::File;
 use std::io::{BufReader, Read};
+use std::ops::Range;
 use std::path::Path;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -20,6 +21,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::trace::TraceError;
 pub(crate) use crate::trace::columns::digest::Digest;
@@ -86,12 +88,55 @@ pub(crate) fn names(path: &Path, kind: Kind) -> Result<Vec<String>, TraceError> 
     Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
 }
 
+/// Rows of a file that can be read apart from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) rows: usize,
+    /// Bytes of the column in them, unpacked.
+    pub(crate) bytes: u64,
+}
+
+/// The groups of rows of a file, with the size of one column; `None` when it has none that could be
+/// read apart.
+pub(crate) fn groups(
+    path: &Path,
+    kind: Kind,
+    column: &str,
+) -> Result<Option<Vec<Group>>, TraceError> {
+    if kind == Kind::Arrow {
+        return Ok(None);
+    }
+    let builder = parquet(path)?;
+    let group = |group: &RowGroupMetaData| {
+        let column = group.columns().iter().find(|own| own.column_path().string() == column);
+        let bytes = column.map_or(0, ColumnChunkMetaData::uncompressed_size);
+        Some(Group {
+            rows: usize::try_from(group.num_rows()).ok()?,
+            bytes: u64::try_from(bytes).ok()?,
+        })
+    };
+    Ok(builder.metadata().row_groups().iter().map(group).collect())
+}
+
 impl<'a> Table<'a> {
     /// Opens a file for reading the columns of these names, as far as it has them.
     pub(crate) fn open(path: &'a Path, kind: Kind, names: &[&str]) -> Result<Self, TraceError> {
+        Self::open_groups(path, kind, names, None)
+    }
+
+    /// The same, for some of the [`groups`] of a file; an Arrow file is always read whole.
+    pub(crate) fn open_groups(
+        path: &'a Path,
+        kind: Kind,
+        names: &[&str],
+        groups: Option<Range<usize>>,
+    ) -> Result<Self, TraceError> {
         let (batches, places) = match kind {
             Kind::Parquet => {
-                let builder = parquet(path)?;
+                let mut builder = parquet(path)?;
+                if let Some(groups) = groups {
+                    builder = builder.with_row_groups(groups.collect());
+                }
                 let roots = roots(builder.schema(), names);
                 let mask = ProjectionMask::roots(builder.parquet_schema(), roots.clone());
                 let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
