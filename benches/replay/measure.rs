@@ -150,6 +150,7 @@ fn lateness(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<Str
             let outside = |side: &Side| percentile(&side.outside, share);
             say(&format!("outside_stalls_{name}_us"), 1e3, &outside);
         }
+        say("arrival_outside_p99_us", 1e3, &|side| percentile(&side.arrivals_outside, 0.99));
         say("percent_in_stalls", 0.01, &|side| Some(side.share_in_stalls()));
     }
     // The floor does not count its own.

@@ -12,7 +12,8 @@ use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 
-use onbeat::clock::monotonic_ns;
+use onbeat::clock::{monotonic_ns, thread_cpu_ns};
+use onbeat::replayer::stall::StallWatch;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::time::Timespec;
@@ -50,6 +51,8 @@ pub(crate) struct Seen {
     pub(crate) pushed_events: u64,
     /// Pushes left out because the client had not read the previous ones.
     pub(crate) skipped_pushes: u64,
+    /// Host stalls of the server itself on the monotonic clock: start and length.
+    pub(crate) stalls: Vec<(i64, i64)>,
 }
 
 /// What is sent.
@@ -102,12 +105,18 @@ pub(crate) fn serve(listener: &TcpListener, task: &Task) -> Result<Seen> {
     let mut input = vec![0; 256 * 1024];
     let mut last_ns = monotonic_ns();
     let (mut busy_ns, mut first_ns) = (0, None);
+    let mut watch = StallWatch::new(last_ns, thread_cpu_ns());
+    let mut worked = true;
     while server.answered < task.expect {
         events.clear();
         let no_wait = Timespec { tv_sec: 0, tv_nsec: 0 };
         epoll::wait(&poll, spare_capacity(&mut events), Some(&no_wait))?;
         let begun_ns = monotonic_ns();
+        if let Some(stall) = watch.look(begun_ns, worked, thread_cpu_ns) {
+            server.seen.stalls.push((stall.start_ns, stall.length_ns));
+        }
         let pushed = server.push(begun_ns);
+        worked = pushed || !events.is_empty();
         if events.is_empty() {
             if begun_ns - last_ns > task.patience_ns {
                 break;
@@ -387,6 +396,7 @@ pub(crate) fn write_seen(seen: &Seen, out: &mut impl Write) -> Result<()> {
         "busy_share": seen.busy_share,
         "pushed_events": seen.pushed_events,
         "skipped_pushes": seen.skipped_pushes,
+        "stalls": seen.stalls,
     });
     writeln!(out, "{totals}")?;
     for (number, arrived_ns) in &seen.requests {
@@ -400,12 +410,13 @@ pub(crate) fn write_seen(seen: &Seen, out: &mut impl Write) -> Result<()> {
 pub(crate) fn read_seen(bytes: &[u8]) -> Result<Seen> {
     let wrong = || Error::new(ErrorKind::InvalidData, "the server did not say what it saw");
     let line = bytes.iter().position(|&byte| byte == b'\n').ok_or_else(wrong)?;
-    let totals: serde_json::Value = serde_json::from_slice(&bytes[..line])?;
+    let mut totals: serde_json::Value = serde_json::from_slice(&bytes[..line])?;
     let mut seen = Seen {
         requests: Vec::new(),
         busy_share: totals["busy_share"].as_f64().ok_or_else(wrong)?,
         pushed_events: totals["pushed_events"].as_u64().ok_or_else(wrong)?,
         skipped_pushes: totals["skipped_pushes"].as_u64().ok_or_else(wrong)?,
+        stalls: serde_json::from_value(totals["stalls"].take())?,
     };
     for record in bytes[line + 1..].chunks_exact(12) {
         let (number, arrived) = record.split_at(4);

@@ -20,6 +20,8 @@ use super::server::Seen;
 pub(crate) struct Side {
     /// Lateness of arrivals as the server saw them.
     pub(crate) arrivals: Vec<f64>,
+    /// Of those, what no host stall of the sender or the server explains.
+    pub(crate) arrivals_outside: Vec<f64>,
     /// Its own lateness: all of it, and what no host stall explains.
     pub(crate) own: Vec<f64>,
     pub(crate) outside: Vec<f64>,
@@ -56,10 +58,16 @@ impl Side {
         };
         let last = |times: &mut dyn Iterator<Item = i64>| times.max().unwrap_or(0) as f64;
         let requests = &run.requests;
+        let late = arrivals(&seen, due, zero_ns, streams)?;
+        let outside = late.iter().filter(|late| {
+            in_stall(run, streams + late.place) != Some(true) && !late.explained_by(&seen.stalls)
+        });
+        let arrivals_outside = sorted(outside.map(|late| late.ns as f64).collect());
         let starved = |i: &usize| requests.flags(*i).has(DoneFlags::UNDERRUN);
         let is_ok = |i: &usize| requests.class(*i) == Some(Class::Ok);
         Ok(Self {
-            arrivals: arrivals(&seen, due, zero_ns, streams)?,
+            arrivals: sorted(late.iter().map(|late| late.ns as f64).collect()),
+            arrivals_outside,
             own: lateness(false),
             outside: lateness(true),
             sent_end_ns: last(&mut scheduled.clone().filter_map(|i| Some(requests.sent_end(i)?.0))),
@@ -109,6 +117,7 @@ impl Side {
         seen.requests.clear();
         Ok(Self {
             arrivals: sorted(late),
+            arrivals_outside: Vec::new(),
             own: Vec::new(),
             outside: Vec::new(),
             sent_end_ns: 0.0,
@@ -147,18 +156,39 @@ impl Side {
     }
 }
 
+/// When one request of the schedule arrived.
+struct Arrival {
+    /// Which of the schedule.
+    place: usize,
+    arrived_ns: i64,
+    /// How late that was.
+    ns: i64,
+}
+
+impl Arrival {
+    /// Whether stalls of the server explain it, as stalls of the sender explain its lateness: they
+    /// fill at least half of it.
+    fn explained_by(&self, stalls: &[(i64, i64)]) -> bool {
+        let due_ns = self.arrived_ns - self.ns;
+        let overlap = |&(start, length): &(i64, i64)| {
+            ((start + length).min(self.arrived_ns) - start.max(due_ns)).max(0)
+        };
+        self.ns > 0 && stalls.iter().map(overlap).sum::<i64>() * 2 >= self.ns
+    }
+}
+
 /// Lateness of the schedule's arrivals, by the server's clock.
-fn arrivals(seen: &Seen, due: &[i64], zero_ns: i64, streams: usize) -> Result<Vec<f64>> {
+fn arrivals(seen: &Seen, due: &[i64], zero_ns: i64, streams: usize) -> Result<Vec<Arrival>> {
     let mut late = Vec::with_capacity(due.len());
     for &(number, arrived_ns) in &seen.requests {
         let Some(place) = (number as usize).checked_sub(streams) else { continue };
         let due_ns = due.get(place).ok_or_else(|| Error::other("an unknown request"))?;
-        late.push((arrived_ns - zero_ns - due_ns) as f64);
+        late.push(Arrival { place, arrived_ns, ns: arrived_ns - zero_ns - due_ns });
     }
     if late.len() != due.len() {
         return Err(missing(late.len(), due.len()));
     }
-    Ok(sorted(late))
+    Ok(late)
 }
 
 fn missing(found: usize, expected: usize) -> Error {
