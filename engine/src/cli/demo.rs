@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::cli::flags::run::FAILED_SHARE_MAX;
 use crate::cli::printing;
 use crate::cli::progress::{Terminal, Ui};
-use crate::cli::flags::run::FAILED_SHARE_MAX;
 use crate::cli::replay::conclude;
 use crate::cli::report::GoalFlags;
 use crate::clock::unix_ns;

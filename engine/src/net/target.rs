@@ -60,7 +60,9 @@ impl Target {
             Some("http") => false,
             Some("https") => true,
             _ => {
-                return fail("--url has a scheme other than http and https; use one of them".into());
+                return fail(
+                    "--url has a scheme other than http and https; use one of them".into(),
+                );
             }
         };
         if uri.query().is_some() {
