@@ -22,7 +22,12 @@ const WARM_MAX: usize = 4_096;
 pub fn connections(rows: &[PlanRow], core: CoreIndex) -> usize {
     let mut edges: Vec<(i64, i32)> = Vec::new();
     for row in rows.iter().filter(|row| row.core == core) {
-        let start = row.due.map_or(0, |due| due.0);
+        let start = match (row.due, row.after) {
+            (Some(due), _) => due.0,
+            (None, None) => 0,
+            // It leaves some time after another has ended, and that one's connection is free then.
+            (None, Some(_)) => continue,
+        };
         let tokens = i64::from(row.max_tokens.unwrap_or(TOKENS));
         edges.push((start, 1));
         edges.push((start.saturating_add(ANSWER_NS + tokens * TOKEN_NS), -1));
@@ -71,6 +76,14 @@ mod tests {
         assert_eq!(connections(&rows, CoreIndex(0)), 2);
         assert_eq!(connections(&rows, CoreIndex(1)), 1);
         assert_eq!(connections(&rows, CoreIndex(2)), 0);
+    }
+
+    #[test]
+    fn a_turn_that_only_waits_for_another_needs_no_connection_of_its_own() {
+        let later = PlanRow { due: None, after: Some(RequestIndex(0)), ..row(0, 1, 0) };
+        let first = PlanRow { due: None, ..row(0, 1, 0) };
+        assert_eq!(connections(&[first, later, later, later], CoreIndex(0)), 1);
+        assert_eq!(connections(&[first, first], CoreIndex(0)), 2);
     }
 
     #[test]

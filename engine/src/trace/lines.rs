@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::thread;
 
 use memchr::{memchr, memchr_iter};
 use sha2::{Digest, Sha256};
@@ -39,33 +40,58 @@ pub(crate) fn for_each_line(
         if line.is_empty() { Ok(()) } else { each(number, line) }
     };
     while let Some(window) = file.next_window()? {
-        digest.update(&window);
-        let mut rest: &[u8] = &window;
-        if !carried.is_empty() {
-            let end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
-            carried.extend_from_slice(&rest[..end]);
-            rest = &rest[end..];
-            if carried.len() > TRACE_LINE_BYTES_MAX {
-                return Err(too_long(path, number + 1));
+        digested_beside(path, &mut digest, &window, || {
+            let mut rest: &[u8] = &window;
+            if !carried.is_empty() {
+                let end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+                carried.extend_from_slice(&rest[..end]);
+                rest = &rest[end..];
+                if carried.len() > TRACE_LINE_BYTES_MAX {
+                    return Err(too_long(path, number + 1));
+                }
+                if carried.last() == Some(&b'\n') {
+                    number += 1;
+                    take(number, &carried)?;
+                    carried.clear();
+                }
             }
-            if carried.last() == Some(&b'\n') {
+            let mut start = 0;
+            for end in memchr_iter(b'\n', rest) {
                 number += 1;
-                take(number, &carried)?;
-                carried.clear();
+                take(number, &rest[start..end])?;
+                start = end + 1;
             }
-        }
-        let mut start = 0;
-        for end in memchr_iter(b'\n', rest) {
-            number += 1;
-            take(number, &rest[start..end])?;
-            start = end + 1;
-        }
-        carried.extend_from_slice(&rest[start..]);
+            carried.extend_from_slice(&rest[start..]);
+            Ok(())
+        })?;
     }
     if !carried.is_empty() {
         take(number + 1, &carried)?;
     }
     Ok(FileFacts { sha256: hexadecimal(&digest.finalize()), bytes: file.len() })
+}
+
+/// Does `work` while another thread adds `window` to `digest`. For a small window a thread is not
+/// worth its start.
+fn digested_beside(
+    path: &Path,
+    digest: &mut Sha256,
+    window: &[u8],
+    work: impl FnOnce() -> Result<(), TraceError>,
+) -> Result<(), TraceError> {
+    const WORTH_A_THREAD: usize = 256 * 1024;
+    if window.len() < WORTH_A_THREAD {
+        digest.update(window);
+        return work();
+    }
+    thread::scope(|scope| {
+        let started = thread::Builder::new()
+            .name("digest".to_owned())
+            .spawn_scoped(scope, || digest.update(window));
+        // The scope waits for it.
+        started.map_err(|error| TraceError::io("start a thread to read", path, error))?;
+        work()
+    })
 }
 
 /// The start of a file up to its first line's end, at most a few kilobytes; `None` when it is no

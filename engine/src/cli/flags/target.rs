@@ -79,7 +79,7 @@ pub struct TargetFlags {
     #[arg(long, value_name = "N")]
     pub max_connections: Option<NonZero<usize>>,
 
-    /// How sockets are driven. Both pace alike; io_uring reads more answers a second.
+    /// How sockets are driven. Both pace alike; bursts leave sooner on epoll.
     #[arg(long, value_enum, default_value_t, value_name = "DRIVER")]
     pub driver: DriverFlag,
 }
@@ -89,12 +89,12 @@ pub struct TargetFlags {
 #[serde(rename_all = "snake_case")]
 pub enum DriverFlag {
     /// io_uring where it is allowed, otherwise epoll, with a line that says why.
-    #[default]
     Auto,
     /// io_uring or nothing.
     #[value(name = "io_uring")]
     IoUring,
     /// epoll.
+    #[default]
     Epoll,
 }
 
