@@ -19,8 +19,10 @@ use onbeat_shared::log::header::{
 use crate::plan::Plan;
 use crate::replayer::sink::Exchange;
 
-/// How often the queues are looked at when they were empty.
-const POLL: Duration = Duration::from_millis(1);
+/// How often the queues are looked at when they were empty. A core has room for seconds, and a
+/// thread that wakes up more often takes its CPU from somebody else a thousand times a second: on a
+/// machine of two CPUs, from the server.
+const POLL: Duration = Duration::from_millis(10);
 
 /// The log being written.
 #[derive(Debug)]
