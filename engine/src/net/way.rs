@@ -106,9 +106,9 @@ mod tests {
     #[test]
     fn a_path_that_no_socket_can_have_is_refused() {
         assert!(Peer::unix(Path::new("")).is_err_and(|words| words.contains("empty")));
-        let long = format!("/tmp/{}", "x".repeat(200));
+        let long = "x".repeat(205);
         assert!(Peer::unix(Path::new(&long)).is_err_and(|words| words.contains("205 bytes")));
-        let peer = Peer::unix(Path::new("/tmp/server.sock")).expect("short");
-        assert_eq!(peer.to_string(), "unix:/tmp/server.sock");
+        let peer = Peer::unix(Path::new("server.sock")).expect("short");
+        assert_eq!(peer.to_string(), "unix:server.sock");
     }
 }
