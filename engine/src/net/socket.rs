@@ -39,13 +39,22 @@ impl Wire {
         Self { descriptor: stream.as_raw_fd() }
     }
 
-    /// Hands `parts` to the kernel without waiting; says how many bytes it took.
+    /// Hands `parts` to the kernel without waiting; says how many bytes it took, or `None` when it
+    /// has no room for any.
     ///
     /// # Errors
-    /// `AGAIN` when the socket's buffer is full, otherwise what broke the connection.
-    pub fn send_now(&self, parts: &[IoSlice<'_>]) -> Result<usize, Errno> {
+    /// What broke the connection.
+    pub fn send_now(&self, parts: &[IoSlice<'_>]) -> Result<Option<usize>, Errno> {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        rustix::net::sendmsg(self.borrow(), parts, &mut SendAncillaryBuffer::default(), flags)
+        loop {
+            let mut no_control = SendAncillaryBuffer::default();
+            match rustix::net::sendmsg(self.borrow(), parts, &mut no_control, flags) {
+                Ok(taken) => return Ok(Some(taken)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN | Errno::NOBUFS) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Ends the connection in both directions, so that a pending read or write completes.

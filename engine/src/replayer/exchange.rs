@@ -97,9 +97,8 @@ impl Core {
                 send_parts::<PARTS_PER_CALL>(exchange, supply, wire)
             };
             match sent {
-                Ok(taken) => advance(exchange, supply, taken),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN | Errno::NOBUFS) => {
+                Ok(Some(taken)) => advance(exchange, supply, taken),
+                Ok(None) => {
                     slot.blocked = true;
                     break;
                 }
@@ -295,7 +294,7 @@ fn send_parts<const N: usize>(
     exchange: &Exchange,
     supply: &Supply,
     wire: &Wire,
-) -> Result<usize, Errno> {
+) -> Result<Option<usize>, Errno> {
     let mut parts = [IoSlice::new(&[]); N];
     let mut count = 0;
     let mut offset = exchange.part_offset;

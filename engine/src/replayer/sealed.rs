@@ -67,9 +67,8 @@ impl Core {
                 }
             }
             match wire.send_now(&[IoSlice::new(tls.ready())]) {
-                Ok(taken) => tls.left(taken),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN | Errno::NOBUFS) => {
+                Ok(Some(taken)) => tls.left(taken),
+                Ok(None) => {
                     slot.blocked = true;
                     break;
                 }
