@@ -100,11 +100,10 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
         stop: AtomicU8::new(Stop::No as u8),
     });
     let cpus: Vec<u16> = assignments.iter().filter_map(|assignment| assignment.cpu).collect();
-    // This thread and those it starts look and write a thousand times a second; each time on a
-    // pacing core would cost it its place. The cores' own threads pin themselves.
+    // This thread and those it starts wake up all the time, and each time on a pacing core would
+    // cost it its place. The cores' own threads pin themselves.
     let _apart = affinity::Apart::from(&cpus);
-    let rendering =
-        renderer.map(|renderer| Rendering::start(renderer, cpus, &shared)).transpose()?;
+    let rendering = renderer.map(|renderer| Rendering::start(renderer, &shared)).transpose()?;
     let mut cores = Cores::start(&assignments, &shared)?;
     let warmed = cores.wait_ready(watch)?;
     manifest.pacing.wake_error_ns = warmed.wake_error_ns.max(0).cast_unsigned();

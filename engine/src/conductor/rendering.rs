@@ -1,4 +1,4 @@
-//! The thread that renders ahead of the pacing cores, kept off their CPUs.
+//! The thread that renders ahead of the pacing cores; like the conductor it is off their CPUs.
 //!
 //! It polls, because a core that had to wake it would pay for that. It ends when the whole plan is
 //! rendered, when the run is stopped, or when the conductor lets go of it; what it has rendered
@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::{Others, spawn};
 use crate::error::EngineError;
 use crate::render::{Renderer, Step};
-use crate::replayer::{Shared, Stop, affinity};
+use crate::replayer::{Shared, Stop};
 
 /// How often the thread looks whether there is room again. At 70 MB/s a core gives back 70 kB
 /// meanwhile.
@@ -25,17 +25,11 @@ pub(super) struct Rendering {
 }
 
 impl Rendering {
-    /// Starts the thread on any CPU but those of the cores, as far as there are others.
-    pub(super) fn start(
-        renderer: Renderer,
-        cores: Vec<u16>,
-        shared: &Arc<Shared>,
-    ) -> Result<Self, EngineError> {
+    /// Starts the thread, on the CPUs that the conductor itself may use.
+    pub(super) fn start(renderer: Renderer, shared: &Arc<Shared>) -> Result<Self, EngineError> {
         let leave = Arc::new(AtomicBool::new(false));
         let (leaving, shared) = (Arc::clone(&leave), Arc::clone(shared));
         let thread = spawn("onbeat-render".into(), move || {
-            // Where the system does not allow it, the cores have to share.
-            let _ = affinity::keep_off(&cores);
             let mut others = Others { shared: &shared, go_on: false };
             let renderer = serve(renderer, &leaving, &shared);
             others.go_on = true;

@@ -23,10 +23,7 @@ pub fn pin(cpu: u16) -> io::Result<()> {
 }
 
 /// Keeps the calling thread off some CPUs, unless it may use no others.
-///
-/// # Errors
-/// When the system does not say what the thread may use, or does not let it choose.
-pub fn keep_off(cpus: &[u16]) -> io::Result<()> {
+fn keep_off(cpus: &[u16]) -> io::Result<()> {
     let mut set = sched_getaffinity(None)?;
     for &cpu in cpus.iter().filter(|&&cpu| usize::from(cpu) < CpuSet::MAX_CPU) {
         set.unset(usize::from(cpu));
