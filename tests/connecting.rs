@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use onbeat_shared::log::Class;
 use onbeat_shared::run::Run;
-use tests::scripted::{Scripted, answer, good_stream, request};
+use tests::scripted::{Scripted, answer, good_stream, play, request};
 use tests::{Scenario, drivers, ends, mooncake};
 
 /// A scripted server on a socket in a folder of its own.
@@ -37,24 +37,13 @@ impl Local {
         rustix::net::listen(&listener, queue).expect("it listens already");
         let ended = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&ended);
-        let script = Arc::new(script);
         let (waiting, over_early) = mpsc::sync_channel(1);
         let acceptor = std::thread::Builder::new()
             .name("local".to_owned())
             .spawn(move || {
                 // Until then, or until nobody needs it any more.
                 let _ = over_early.recv_timeout(delay);
-                for (number, stream) in listener.incoming().enumerate() {
-                    if over.load(Ordering::Acquire) {
-                        return;
-                    }
-                    let script = Arc::clone(&script);
-                    let Ok(stream) = stream else { continue };
-                    std::thread::Builder::new()
-                        .name(format!("local-{number}"))
-                        .spawn(move || script(number, stream))
-                        .expect("a thread");
-                }
+                play(listener.incoming(), &over, script);
             })
             .expect("a thread");
         Self { folder, ended, waiting: Some(waiting), acceptor: Some(acceptor) }

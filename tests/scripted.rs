@@ -28,24 +28,37 @@ impl Scripted {
         let address = listener.local_addr().expect("it is bound");
         let ended = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&ended);
-        let script = Arc::new(script);
         let acceptor = std::thread::Builder::new()
             .name("scripted".to_owned())
             .spawn(move || {
-                for (number, stream) in listener.incoming().enumerate() {
-                    if over.load(Ordering::Acquire) {
-                        return;
-                    }
-                    let script = Arc::clone(&script);
-                    let Ok(stream) = stream else { continue };
-                    std::thread::Builder::new()
-                        .name(format!("scripted-{number}"))
-                        .spawn(move || script(number, stream))
-                        .expect("a thread");
-                }
+                play(listener.incoming(), &over, script);
             })
             .expect("a thread");
         Self { address, ended, acceptor: Some(acceptor) }
+    }
+}
+
+/// Gives each of `streams` with its number, from zero, to `script` on a thread of its own, until
+/// one comes after the end.
+///
+/// # Panics
+/// When a thread cannot be started.
+pub fn play<S: Send + 'static>(
+    streams: impl Iterator<Item = std::io::Result<S>>,
+    ended: &AtomicBool,
+    script: impl Fn(usize, S) + Send + Sync + 'static,
+) {
+    let script = Arc::new(script);
+    for (number, stream) in streams.enumerate() {
+        if ended.load(Ordering::Acquire) {
+            return;
+        }
+        let script = Arc::clone(&script);
+        let Ok(stream) = stream else { continue };
+        std::thread::Builder::new()
+            .name(format!("scripted-{number}"))
+            .spawn(move || script(number, stream))
+            .expect("a thread");
     }
 }
 

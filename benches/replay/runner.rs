@@ -44,6 +44,14 @@ struct Sheet {
     times: PathBuf,
 }
 
+/// The server of one turn.
+struct Server {
+    child: Child,
+    /// What it writes: its address, and in the end what it saw.
+    words: BufReader<ChildStdout>,
+    address: String,
+}
+
 /// What a turn came to.
 pub(crate) enum Turn {
     Ran(Box<Side>),
@@ -68,13 +76,11 @@ impl Runner {
     /// One party sends the case's schedule once.
     pub(crate) fn turn(&self, case: &Case, party: &Party) -> Result<Turn> {
         let sheet = self.sheet(case, party)?;
-        let (server, reader, address) = self.server(case, party)?;
+        let server = self.server(case, party)?;
         match &party.program {
-            Program::Floor => self.floor(case, &sheet, server, reader, &address),
-            Program::Engine | Program::Base => {
-                self.engine(case, party, &sheet, server, reader, &address)
-            }
-            Program::Peer(name) => self.peer(name, case, &sheet, server, reader, &address),
+            Program::Floor => self.floor(case, &sheet, server),
+            Program::Engine | Program::Base => self.engine(case, party, &sheet, server),
+            Program::Peer(name) => self.peer(name, case, &sheet, server),
         }
     }
 
@@ -106,11 +112,7 @@ impl Runner {
         Ok(Sheet { due, trace, times })
     }
 
-    fn server(
-        &self,
-        case: &Case,
-        party: &Party,
-    ) -> Result<(Child, BufReader<ChildStdout>, String)> {
+    fn server(&self, case: &Case, party: &Party) -> Result<Server> {
         let mut command = Command::new(&self.own);
         command
             .args(["server", "--cpu", &self.server_cpu.to_string()])
@@ -130,22 +132,15 @@ impl Runner {
         }
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().ok_or_else(|| Error::other("no pipe"))?;
-        let mut reader = BufReader::new(stdout);
+        let mut words = BufReader::new(stdout);
         let mut address = String::new();
-        reader.read_line(&mut address)?;
-        Ok((child, reader, address.trim().to_owned()))
+        words.read_line(&mut address)?;
+        Ok(Server { child, words, address: address.trim().to_owned() })
     }
 
-    fn floor(
-        &self,
-        case: &Case,
-        sheet: &Sheet,
-        server: Child,
-        reader: BufReader<ChildStdout>,
-        address: &str,
-    ) -> Result<Turn> {
+    fn floor(&self, case: &Case, sheet: &Sheet, server: Server) -> Result<Turn> {
         let output = Command::new(&self.own)
-            .args(["floor", "--cpu", &self.client_cpu.to_string(), "--address", address])
+            .args(["floor", "--cpu", &self.client_cpu.to_string(), "--address", &server.address])
             .arg("--schedule")
             .arg(&sheet.times)
             .args(["--connections", &case.connections.to_string()])
@@ -153,23 +148,15 @@ impl Runner {
             .args(["--answer-bytes", &server::answer(case.chunks).len().to_string()])
             .output()?;
         let ended_well = output.status.success();
-        let seen = finish(server, reader, ended_well)?;
+        let seen = server.finish(ended_well)?;
         refuse(&output, ended_well)?;
         let floor = processes::read_floor(&output.stdout)?;
         Ok(Turn::Ran(Box::new(Side::of_floor(&floor, &sheet.due, seen)?)))
     }
 
-    fn engine(
-        &self,
-        case: &Case,
-        party: &Party,
-        sheet: &Sheet,
-        server: Child,
-        reader: BufReader<ChildStdout>,
-        address: &str,
-    ) -> Result<Turn> {
+    fn engine(&self, case: &Case, party: &Party, sheet: &Sheet, server: Server) -> Result<Turn> {
         let log = self.folder.path().join("run.beat");
-        let mut command = self.replay(case, party, sheet, address, &log)?;
+        let mut command = self.replay(case, party, sheet, &server.address, &log)?;
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = child.spawn()?;
         let stopped = match case.kind {
@@ -188,7 +175,7 @@ impl Runner {
         }
         // 3: the schedule did not hold, which is what is being measured.
         let ended_well = matches!(output.status.code(), Some(0 | 3));
-        let seen = finish(server, reader, ended_well)?;
+        let seen = server.finish(ended_well)?;
         refuse(&output, ended_well)?;
         let run = Run::read(&std::fs::read(&log)?).map_err(Error::other)?;
         let zero = run.anchors.iter().find(|anchor| anchor.time.0 == 0);
@@ -225,19 +212,11 @@ impl Runner {
         Ok(if party.on_terminal { on_terminal(&command) } else { command })
     }
 
-    fn peer(
-        &self,
-        name: &str,
-        case: &Case,
-        sheet: &Sheet,
-        server: Child,
-        reader: BufReader<ChildStdout>,
-        address: &str,
-    ) -> Result<Turn> {
+    fn peer(&self, name: &str, case: &Case, sheet: &Sheet, server: Server) -> Result<Turn> {
         let script = peers_folder().join(format!("{name}.sh"));
         let output = Command::new("bash")
             .arg(script)
-            .arg(format!("http://{address}"))
+            .arg(format!("http://{}", server.address))
             .arg(&sheet.trace)
             .args([case.rate.to_string(), case.count.to_string()])
             .args([case.input_tokens.to_string(), case.chunks.to_string()])
@@ -246,9 +225,9 @@ impl Runner {
             .output()?;
         let ended_well = output.status.success();
         if ended_well {
-            end_server(address)?;
+            server.end()?;
         }
-        let seen = finish(server, reader, ended_well)?;
+        let seen = server.finish(ended_well)?;
         if output.status.code() == Some(NOT_INSTALLED) {
             let words = String::from_utf8_lossy(&output.stdout);
             let words = words.trim();
@@ -259,31 +238,29 @@ impl Runner {
     }
 }
 
-/// Tells a server of which it is not known how much it will be sent that this was all.
-fn end_server(address: &str) -> Result<()> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.write_all(b"DELETE / HTTP/1.1\r\nHost: bench\r\n\r\n")
+impl Server {
+    /// Tells a server of which it is not known how much it will be sent that this was all.
+    fn end(&self) -> Result<()> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.write_all(b"DELETE / HTTP/1.1\r\nHost: bench\r\n\r\n")
+    }
+
+    /// Waits for it and reads what it saw; ends it when its client failed.
+    fn finish(mut self, client_ended_well: bool) -> Result<server::Seen> {
+        if !client_ended_well {
+            self.child.kill()?;
+        }
+        let mut bytes = Vec::new();
+        self.words.read_to_end(&mut bytes)?;
+        self.child.wait()?;
+        if client_ended_well { server::read_seen(&bytes) } else { Ok(server::Seen::default()) }
+    }
 }
 
 /// Where the scripts of peers are.
 fn peers_folder() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR");
     package.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from).join("peers")
-}
-
-/// Waits for the server and reads what it saw; ends it when its client failed.
-fn finish(
-    mut server: Child,
-    mut reader: BufReader<ChildStdout>,
-    client_ended_well: bool,
-) -> Result<server::Seen> {
-    if !client_ended_well {
-        server.kill()?;
-    }
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes)?;
-    server.wait()?;
-    if client_ended_well { server::read_seen(&bytes) } else { Ok(server::Seen::default()) }
 }
 
 fn refuse(output: &Output, ended_well: bool) -> Result<()> {
