@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::cli::flags::run::FAILED_SHARE_MAX;
+use crate::cli::flags::target::DriverFlag;
 use crate::cli::printing;
 use crate::cli::progress::{Terminal, Ui};
 use crate::cli::replay::conclude;
@@ -92,7 +93,7 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
         cores: crate::run::CoreChoice::Count(1),
         pacing: Pacing::Hybrid { margin_ns: 0 },
         wishes: Wishes::default(),
-        driver: None,
+        driver: DriverFlag::default().kind(),
         limits: Limits::default(),
         warm_connections: None,
         max_connections: None,

@@ -125,7 +125,7 @@ async fn finish(
         if count == 0 {
             return Err(Fault::closed().into());
         }
-        // The server's part costs a third of a millisecond: what is due goes first.
+        // Reading the server's part takes many sends' time: what is due goes first.
         core.borrow_mut().fire_due();
         if let Err(fault) = session.receive(&buffer[..count], &mut Vec::new()) {
             // The alert that says why; whether it arrives changes nothing.

@@ -136,10 +136,18 @@ impl TargetFlags {
     /// The driver as meant; `None` leaves the choice to the probe.
     #[must_use]
     pub const fn driver_kind(&self) -> Option<DriverKind> {
-        match self.driver {
-            DriverFlag::Auto => None,
-            DriverFlag::IoUring => Some(DriverKind::IoUring),
-            DriverFlag::Epoll => Some(DriverKind::Epoll),
+        self.driver.kind()
+    }
+}
+
+impl DriverFlag {
+    /// The driver as meant; `None` leaves the choice to the probe.
+    #[must_use]
+    pub const fn kind(self) -> Option<DriverKind> {
+        match self {
+            Self::Auto => None,
+            Self::IoUring => Some(DriverKind::IoUring),
+            Self::Epoll => Some(DriverKind::Epoll),
         }
     }
 }
