@@ -17,7 +17,10 @@ pub mod replay;
 pub mod report;
 pub mod summary;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -66,6 +69,22 @@ pub enum Command {
         /// What it is about.
         subject: reference::Subject,
     },
+}
+
+/// The whole program, from the words that were typed, its own name first, to its exit code.
+#[must_use]
+pub fn start(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    // A limit on file sizes is then an error of the write that hits it, with a message, and not the
+    // end of the process.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    match run(Cli::parse_from(words)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            // A stderr that cannot be written to changes nothing about the exit code.
+            let _unread = writeln!(io::stderr(), "onbeat: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
 }
 
 /// Runs one command to its exit code.
