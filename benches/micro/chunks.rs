@@ -13,6 +13,7 @@ use benches::{Bencher, mix};
 use onbeat::wire::{Answer, AnswerReader};
 use onbeat_shared::log::block::BlockBuffer;
 use onbeat_shared::log::record::Record;
+use onbeat_shared::log::together::Together;
 use onbeat_shared::units::{RequestIndex, RunNanos};
 
 /// Content events in one answer.
@@ -168,6 +169,7 @@ impl Case {
             rest = behind;
             let time = RunNanos(number);
             end = reader.push(read, &mut |answer| sink.write(time, &answer));
+            sink.write_together(time);
         }
         let end = end.expect("the answer is whole");
         mix(mix(sink.tokens, sink.bytes), end.response_bytes)
@@ -181,11 +183,18 @@ pub(crate) struct Sink {
     event_seen: bool,
     tokens: u64,
     bytes: u64,
+    together: Together,
 }
 
 impl Sink {
     pub(crate) fn new() -> Self {
-        Self { block: BlockBuffer::new(), event_seen: false, tokens: 0, bytes: 0 }
+        Self {
+            block: BlockBuffer::new(),
+            event_seen: false,
+            tokens: 0,
+            bytes: 0,
+            together: Together::default(),
+        }
     }
 
     fn write(&mut self, time: RunNanos, answer: &Answer<'_>) {
@@ -199,9 +208,21 @@ impl Sink {
             Answer::Chunk { kind, tokens, bytes, .. } => {
                 self.tokens += u64::from(tokens);
                 self.bytes += u64::from(bytes);
-                self.push(&Record::Chunk { request, time, kind, tokens, bytes });
+                if self.together.add(kind, tokens, bytes) {
+                    return;
+                }
+                self.write_together(time);
+                assert!(self.together.add(kind, tokens, bytes), "these events are short");
             }
             Answer::Event | Answer::Usage(_) | Answer::Finish(_) | Answer::ErrorText(_) => {}
+        }
+    }
+
+    fn write_together(&mut self, time: RunNanos) {
+        let together = std::mem::take(&mut self.together);
+        let request = RequestIndex(7);
+        if !together.is_empty() {
+            self.push(&Record::Chunks { request, time, together });
         }
     }
 

@@ -73,7 +73,7 @@ impl Counters {
         add(&self.lateness[bucket(lateness_ns)], 1);
     }
 
-    /// A request ended. `left`: after it had been sent.
+    /// A request ended. `left`: after it had been sent; `well`: as it should, be it cancelled.
     pub fn count_ended(&self, left: bool, well: bool) {
         add(&self.ended, 1);
         if !left {
@@ -89,9 +89,9 @@ impl Counters {
         add(&self.never_sent, 1);
     }
 
-    /// A content event arrived.
-    pub fn count_token(&self) {
-        add(&self.tokens, 1);
+    /// So many content events arrived.
+    pub fn count_tokens(&self, events: u64) {
+        add(&self.tokens, events);
     }
 
     /// A connection was opened during the run.

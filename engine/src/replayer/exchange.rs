@@ -8,6 +8,7 @@ use std::io::{self, IoSlice};
 
 use onbeat_shared::log::outcome::{Class, FinishReason};
 use onbeat_shared::log::record::{DoneFlags, Record, TEXT_PART_BYTES};
+use onbeat_shared::log::together::Together;
 use onbeat_shared::units::{RequestIndex, RunNanos};
 use rustix::io::Errno;
 
@@ -160,6 +161,7 @@ impl Core {
                 bytes: exchange.accepted,
                 connection: index,
             });
+            self.time_cancellation(index, time);
             self.let_go(index);
         }
     }
@@ -188,8 +190,10 @@ impl Core {
             counters: &self.counters,
             secrets: &self.assignment.secrets,
             time,
+            together: Together::default(),
         };
         let end = slot.reader.push(bytes, &mut |answer| scribe.write(&answer));
+        scribe.write_together();
         if let Some(end) = end {
             self.answered(index, time, &end);
         } else if first {
@@ -228,8 +232,10 @@ impl Core {
             counters: &self.counters,
             secrets: &self.assignment.secrets,
             time,
+            together: Together::default(),
         };
         let mut end = slot.reader.close(reset, &mut |answer| scribe.write(&answer));
+        scribe.write_together();
         if let Some(class) = exchange.doomed {
             end.class = class;
         }
@@ -284,7 +290,8 @@ impl Core {
             finish: end.finish,
             flags,
         };
-        self.counters.count_ended(exchange.sent.is_some(), end.class == Class::Ok);
+        let as_planned = matches!(end.class, Class::Ok | Class::CancelledByPlan);
+        self.counters.count_ended(exchange.sent.is_some(), as_planned);
         self.end(request, &done);
     }
 }
@@ -325,13 +332,16 @@ fn advance(exchange: &mut Exchange, supply: &Supply, taken: usize) {
     exchange.sent_whole = exchange.accepted == supply.request_bytes(exchange.request);
 }
 
-/// Turns what the answer says into records.
+/// Turns what one read says into records. Content events are gathered: [`Scribe::write_together`]
+/// belongs behind the last.
 struct Scribe<'a> {
     exchange: &'a mut Exchange,
     sink: &'a mut Sink,
     counters: &'a Counters,
     secrets: &'a [Secret],
     time: RunNanos,
+    /// Content events that have no record yet.
+    together: Together,
 }
 
 impl Scribe<'_> {
@@ -344,8 +354,14 @@ impl Scribe<'_> {
                 self.sink.push(&Record::FirstEvent { request, time });
             }
             Answer::Chunk { kind, tokens, bytes, .. } => {
-                self.counters.count_token();
-                self.sink.push(&Record::Chunk { request, time, kind, tokens, bytes });
+                if self.together.add(kind, tokens, bytes) {
+                    return;
+                }
+                self.write_together();
+                if !self.together.add(kind, tokens, bytes) {
+                    self.counters.count_tokens(1);
+                    self.sink.push(&Record::Chunk { request, time, kind, tokens, bytes });
+                }
             }
             Answer::Usage(usage) => self.exchange.usage = Some(usage),
             // What the reader says of an answer that we ended ourselves is not the cause.
@@ -354,6 +370,23 @@ impl Scribe<'_> {
             // Status and finish reason come with the end.
             Answer::Event | Answer::Head { .. } | Answer::Finish(_) => {}
         }
+    }
+
+    /// Gives the gathered events a record.
+    #[inline]
+    fn write_together(&mut self) {
+        let together = std::mem::take(&mut self.together);
+        if together.is_empty() {
+            return;
+        }
+        self.counters.count_tokens(together.len() as u64);
+        let (request, time) = (self.exchange.request, self.time);
+        // Readers are quickest with a record of one event, and most reads have one.
+        let record = match together.only(request, time) {
+            Some(event) => Record::from(event),
+            None => Record::Chunks { request, time, together },
+        };
+        self.sink.push(&record);
     }
 
     #[cold]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::block::{BLOCK_BYTES, BLOCK_HEADER_BYTES, BlockKind, sealed};
 use super::plan_row::PLAN_ROW_BYTES;
 use super::record::RECORD_BYTES;
-use super::{FORMAT_VERSION, LogError};
+use super::{FORMAT_VERSION, LogError, READABLE_FROM};
 use crate::units::CoreIndex;
 
 /// Bytes of the file header.
@@ -236,7 +236,7 @@ pub fn file_header() -> [u8; FILE_HEADER_BYTES] {
     out[..8].copy_from_slice(&FILE_MARK);
     let halves = [
         FORMAT_VERSION,
-        1,
+        READABLE_FROM,
         size(FILE_HEADER_BYTES),
         size(BLOCK_HEADER_BYTES),
         size(RECORD_BYTES),

@@ -27,7 +27,7 @@
 //!
 //! ```text
 //!  0..8   mark            89 42 45 41 54 0D 0A 1A  ("\x89BEAT\r\n\x1A": notices text-mode copies)
-//!  8..10  version         u16, this is 1
+//!  8..10  version         u16, this is 2 (1 had no records of several content events)
 //! 10..12  readable from   u16, oldest format version whose readers may read the file
 //! 12..14  header bytes    u16, 64
 //! 14..16  block header    u16, 32
@@ -39,8 +39,8 @@
 //! 60..64  CRC-32 of bytes 0..60 (IEEE, as in zlib)
 //! ```
 //!
-//! A header that is damaged but is followed by a block is read as version 1, with a warning. So is
-//! a log whose manifest is damaged but whose plan is not.
+//! A header that is damaged but is followed by a block is read as this version's, with a warning. So
+//! is a log whose manifest is damaged but whose plan is not.
 //!
 //! # Block: 32 bytes of header, then the payload
 //!
@@ -101,6 +101,7 @@ pub mod plan_row;
 pub mod record;
 #[doc(hidden)]
 pub mod sample;
+pub mod together;
 
 #[cfg(test)]
 mod properties;
@@ -115,6 +116,11 @@ pub use header::{
 pub use outcome::{Class, FinishReason, Outcome};
 pub use plan_row::{PLAN_ROW_BYTES, PlanRow};
 pub use record::{ChunkKind, ContentEvent, DoneFlags, RECORD_BYTES, Record, UNKNOWN_TOKENS, Usage};
+pub use together::{TOGETHER_MAX, Together};
 
 /// The version of the format that this code writes, and the newest it reads.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
+
+/// The oldest version whose readers may read what this code writes: one that does not know records
+/// of several content events would count too few.
+pub const READABLE_FROM: u16 = 2;

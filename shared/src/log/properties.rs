@@ -10,8 +10,8 @@ use super::header::FILE_HEADER_BYTES;
 use super::record::TEXT_PART_BYTES;
 use super::{
     BlockBuffer, ChunkKind, Class, Decoder, DoneFlags, FinishReason, Footer, Item, Manifest,
-    PLAN_ROW_BYTES, PlanRow, Record, Usage, file_header, manifest_block, plan_blocks, sample,
-    session_blocks,
+    PLAN_ROW_BYTES, PlanRow, Record, TOGETHER_MAX, Together, Usage, file_header, manifest_block,
+    plan_blocks, sample, session_blocks,
 };
 use crate::export::{self, Table, TextFormat};
 use crate::metrics::ReportOptions;
@@ -87,6 +87,14 @@ fn answering() -> impl Strategy<Value = Record> {
                 bytes
             }
         ),
+        (request(), time(), any::<u8>(), proptest::collection::vec(any::<u8>(), 0..=TOGETHER_MAX))
+            .prop_map(|(request, time, kind, sizes)| {
+                let mut together = Together::default();
+                for bytes in sizes {
+                    assert!(together.add(ChunkKind(kind), 1, u32::from(bytes)), "it has room");
+                }
+                Record::Chunks { request, time, together }
+            }),
         (request(), time(), tokens).prop_map(|(request, time, [a, b, c, d])| Record::Usage {
             request,
             time,
@@ -437,4 +445,44 @@ fn unknown_blocks_and_records_are_counted_and_skipped() {
             "1 records are of a kind that this version does not know"
         ]
     );
+}
+
+#[test]
+fn events_that_share_a_record_read_as_if_each_had_its_own() {
+    let core = CoreIndex(0);
+    let logs = [false, true].map(|shared| {
+        let mut sample = sample::Sample::new();
+        for (lengths, start) in [(vec![5; 20], 100), (vec![7], 300), (vec![0, 255, 9], 400)] {
+            let request = sample.send(start);
+            let time = RunNanos(start + 50);
+            let mut together = Together::default();
+            for bytes in lengths {
+                if shared && together.add(ChunkKind::TEXT, 1, bytes) {
+                    continue;
+                }
+                if shared {
+                    let full = std::mem::take(&mut together);
+                    sample.push(core, Record::Chunks { request, time, together: full });
+                    assert!(together.add(ChunkKind::TEXT, 1, bytes), "it is empty");
+                    continue;
+                }
+                let kind = ChunkKind::TEXT;
+                sample.push(core, Record::Chunk { request, time, kind, tokens: 1, bytes });
+            }
+            if !together.is_empty() {
+                sample.push(core, Record::Chunks { request, time, together });
+            }
+            sample.done(request, start + 60, Class::Ok);
+        }
+        sample.bytes()
+    });
+    let [single, shared] = logs.each_ref().map(|log| Run::read(log).expect("a log"));
+    assert!(logs[1].len() < logs[0].len());
+    assert_eq!(shared.warnings, single.warnings);
+    for i in 0..3 {
+        let rows = [&single, &shared].map(|run| run.chunks.row(i).iter().collect::<Vec<_>>());
+        assert_eq!(rows[0], rows[1], "request {i}");
+        assert_eq!(shared.requests.chunk_tokens(i), single.requests.chunk_tokens(i));
+        assert_eq!(shared.requests.second_token(i), single.requests.second_token(i));
+    }
 }

@@ -6,6 +6,7 @@
 //! copy of 32 bytes and nothing else; framing, sequence and checksum belong to [`super::block`].
 
 use super::outcome::{Class, FinishReason};
+use super::together::{TOGETHER_MAX, Together};
 use crate::units::{RequestIndex, RunNanos};
 
 /// Bytes of one encoded record.
@@ -111,6 +112,16 @@ pub enum Record {
         /// Bytes of text, reasoning and tool content.
         bytes: u32,
     },
+    /// Content events of one token each that came in one read. `flags`: [`ChunkKind`] of all, `a`:
+    /// how many, `x` and `y`: their content bytes, one byte for each.
+    Chunks {
+        /// Which request.
+        request: RequestIndex,
+        /// When the read that completed them completed.
+        time: RunNanos,
+        /// The events.
+        together: Together,
+    },
     /// The last non-empty usage. `x`: prompt | completion << 32, `y`: cached | reasoning << 32.
     Usage {
         /// Which request.
@@ -192,7 +203,7 @@ pub enum Record {
     },
 }
 
-/// The fields of a [`Record::Chunk`].
+/// The fields of a [`Record::Chunk`], or one event of a [`Record::Chunks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentEvent {
     /// Which request.
@@ -258,6 +269,7 @@ const KIND_STALL: u8 = 9;
 const KIND_CONNECT: u8 = 10;
 const KIND_LOST: u8 = 11;
 const KIND_ANCHOR: u8 = 12;
+const KIND_CHUNKS: u8 = 13;
 
 /// The raw fields every record shares, before they are given a meaning.
 #[derive(Clone, Copy, Default)]
@@ -331,6 +343,12 @@ impl Record {
                 y: u64::from(bytes),
                 ..Raw::stamped(KIND_CHUNK, request, time)
             },
+            Self::Chunks { request, time, together } => {
+                let (kind, count, bytes) = together.parts();
+                let [x, y] = words(bytes);
+                let a = u16::from(count);
+                Raw { flags: kind.0, a, x, y, ..Raw::stamped(KIND_CHUNKS, request, time) }
+            }
             Self::Usage { request, time, usage } => Raw {
                 x: pair(usage.prompt_tokens, usage.completion_tokens),
                 y: pair(usage.cached_tokens, usage.reasoning_tokens),
@@ -403,6 +421,12 @@ impl Record {
             KIND_FIRST_BYTE => Self::FirstByte { request, time },
             KIND_FIRST_EVENT => Self::FirstEvent { request, time },
             KIND_CHUNK => Self::decode_chunk(bytes)?.into(),
+            KIND_CHUNKS => {
+                let mut sizes = [0; TOGETHER_MAX];
+                sizes.copy_from_slice(&bytes[16..]);
+                let together = Together::from_parts(ChunkKind(raw.flags), raw.a, sizes);
+                Self::Chunks { request, time, together }
+            }
             KIND_USAGE => Self::Usage {
                 request,
                 time,
@@ -462,6 +486,17 @@ fn text(
     let mut out = raw.to_bytes();
     out[8..].copy_from_slice(bytes);
     out
+}
+
+/// Sixteen bytes as two words.
+#[inline]
+fn words(bytes: [u8; TOGETHER_MAX]) -> [u64; 2] {
+    let word = |at: usize| {
+        let mut eight = [0; 8];
+        eight.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_le_bytes(eight)
+    };
+    [word(0), word(8)]
 }
 
 const fn pair(low: u32, high: u32) -> u64 {

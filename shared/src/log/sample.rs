@@ -383,6 +383,7 @@ fn written_at(record: &Record) -> RunNanos {
         | Record::FirstByte { time, .. }
         | Record::FirstEvent { time, .. }
         | Record::Chunk { time, .. }
+        | Record::Chunks { time, .. }
         | Record::Usage { time, .. }
         | Record::Done { time, .. }
         | Record::Lost { time, .. }

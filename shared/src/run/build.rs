@@ -216,7 +216,7 @@ impl<'a> Blocks<'a> {
     fn warnings(&self, plan: &[PlanRow]) -> Vec<String> {
         let mut words = Vec::new();
         if self.header_damaged {
-            words.push("the file header is damaged; the log was read as format version 1".into());
+            words.push("the file header is damaged; the log was read as this version's".into());
         }
         if self.damaged_bytes > 0 {
             words.push(format!(

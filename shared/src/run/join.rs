@@ -72,6 +72,9 @@ impl Join {
             }
             match Record::decode(bytes) {
                 None => self.unknown_records += 1,
+                Some(Record::Chunks { request, time, together }) => {
+                    together.events(request, time).for_each(|event| self.count_event(&event));
+                }
                 Some(Record::Stall { start, length_ns }) => {
                     self.stalls.push(Stall { core, start, length_ns });
                 }
@@ -116,6 +119,7 @@ impl Join {
             }
             // Content events are counted before they come here.
             Record::Chunk { .. }
+            | Record::Chunks { .. }
             | Record::Stall { .. }
             | Record::Connect { .. }
             | Record::Lost { .. }
@@ -192,13 +196,22 @@ impl Join {
 
     /// Second pass: the content events find their places.
     pub(super) fn events(&mut self, block: &RecordBlock<'_>, chunks: &mut Chunks) {
-        for event in block.raw().filter_map(Record::decode_chunk) {
-            let i = event.request.as_usize();
-            if let Some(place) = self.counts.get_mut(i) {
-                let ContentEvent { time, kind, tokens, bytes, .. } = event;
-                chunks.put(i, *place, Chunk { time, tokens, bytes, kind });
-                *place += 1;
+        for bytes in block.raw() {
+            if let Some(event) = Record::decode_chunk(bytes) {
+                self.place(event, chunks);
+            } else if let Some(Record::Chunks { request, time, together }) = Record::decode(bytes) {
+                together.events(request, time).for_each(|event| self.place(event, chunks));
             }
+        }
+    }
+
+    #[inline]
+    fn place(&mut self, event: ContentEvent, chunks: &mut Chunks) {
+        let i = event.request.as_usize();
+        if let Some(place) = self.counts.get_mut(i) {
+            let ContentEvent { time, kind, tokens, bytes, .. } = event;
+            chunks.put(i, *place, Chunk { time, tokens, bytes, kind });
+            *place += 1;
         }
     }
 
@@ -272,6 +285,7 @@ fn request_of(record: &Record) -> Option<RequestIndex> {
         | Record::FirstByte { request, .. }
         | Record::FirstEvent { request, .. }
         | Record::Chunk { request, .. }
+        | Record::Chunks { request, .. }
         | Record::Usage { request, .. }
         | Record::Done { request, .. }
         | Record::Text { request, .. } => Some(request),
