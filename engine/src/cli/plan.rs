@@ -14,6 +14,7 @@ use onbeat_shared::trace::Trace;
 use serde::Serialize;
 
 use crate::cli::flags::body::BodyFlags;
+use crate::cli::flags::cancel::CancelFlags;
 use crate::cli::flags::run::RunFlags;
 use crate::cli::flags::target::TargetFlags;
 use crate::cli::flags::timing::TimingFlags;
@@ -32,6 +33,8 @@ pub struct Args {
     trace: TraceFlags,
     #[command(flatten)]
     timing: TimingFlags,
+    #[command(flatten)]
+    cancel: CancelFlags,
     #[command(flatten)]
     body: BodyFlags,
     #[command(flatten)]
@@ -58,7 +61,7 @@ struct ReplayOnly {
 /// # Errors
 /// When the trace cannot be read, the options leave nothing to send, or stdout cannot be written.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
-    let options = args.timing.options(args.body.seed)?;
+    let options = args.cancel.apply(args.timing.options(args.body.seed)?);
     let mut render = args.body.options()?;
     let path = args.trace.path()?;
     let mut trace = trace::load(path, &args.trace.options())?;
@@ -118,6 +121,8 @@ fn print(
     trace: &Trace,
     bodies: Option<&RenderOptions>,
     limit: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancel_after_ns: Option<i64>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut line = Vec::new();
@@ -168,6 +173,7 @@ fn line_of<'a>(plan: &'a Plan, trace: &'a Trace, row: &PlanRow, hash_ids: &'a [u
 fn left_out(left_out: &LeftOut) -> Option<String> {
     let parts: Vec<String> = [
         (left_out.not_sampled, "are of sessions that are not sampled"),
+        cancel_after_ns: plan.cancel_after(row.request),
         (left_out.before_start, "lie before the window"),
         (left_out.after_end, "lie after the window"),
         (left_out.too_long, "have more input tokens than --max-isl"),

@@ -12,6 +12,7 @@ use onbeat_shared::metrics::{self, ReportOptions};
 use serde_json::json;
 
 use crate::cli::flags::body::BodyFlags;
+use crate::cli::flags::cancel::CancelFlags;
 use crate::cli::flags::run::RunFlags;
 use crate::cli::flags::target::TargetFlags;
 use crate::cli::flags::timing::TimingFlags;
@@ -32,6 +33,8 @@ pub struct Args {
     #[command(flatten)]
     timing: TimingFlags,
     #[command(flatten)]
+    cancel: CancelFlags,
+    #[command(flatten)]
     target: TargetFlags,
     #[command(flatten)]
     body: BodyFlags,
@@ -50,7 +53,7 @@ impl Args {
         let path = self.trace.path()?.to_owned();
         Ok(RunConfig {
             trace_options: self.trace.options(),
-            plan: self.timing.options(self.body.seed)?,
+            plan: self.cancel.apply(self.timing.options(self.body.seed)?),
             render: self.body.options()?,
             target: self.target.target()?,
             way: self.target.way(),
@@ -91,6 +94,7 @@ impl Args {
         json!({
             "trace": trace_flags,
             "schedule": json!(self.timing),
+            "cancellations": json!(self.cancel),
             "server": json!(self.target),
             "requests": json!(self.body),
             "run": run_flags,

@@ -5,6 +5,8 @@
 //! the `core` column. It does not know what the bytes of a request are (see [`crate::render`]) and
 //! makes no decision at run time (see [`crate::policy`]).
 
+mod arrivals;
+mod cancel;
 mod depend;
 pub mod error;
 mod ideal;
@@ -14,6 +16,7 @@ mod schedule;
 mod shard;
 mod tile;
 
+mod twister;
 use std::fmt;
 
 use onbeat_shared::log::plan_row::PlanRow;
@@ -22,6 +25,8 @@ use onbeat_shared::units::{RequestIndex, RunNanos};
 use serde::{Deserialize, Serialize};
 
 pub use crate::plan::error::PlanError;
+pub use crate::plan::arrivals::{Arrivals, Pattern};
+pub use crate::plan::cancel::Cancelling;
 pub use crate::plan::options::PlanOptions;
 pub use crate::plan::sample::Share;
 pub use crate::plan::tile::id_of_copy;
@@ -52,6 +57,9 @@ pub struct Plan {
     pub copies: u32,
     /// The names of the sessions, in order of their first request; rows hold indices into it.
     pub sessions: Vec<String>,
+    /// For each request that is to be cancelled, how long (ns) after it has left whole; empty when
+    /// none is.
+    pub cancel_after: Vec<Option<i64>>,
     /// The rule of the schedule.
     pub mode: PlanMode,
     /// Rows of the trace that are not planned, by reason.
@@ -90,7 +98,8 @@ pub struct LeftOut {
 /// # Errors
 /// When nothing is left to send, or a due time or the number of requests cannot be represented.
 pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
-    let schedule = schedule::of(trace, options)?;
+    let mut schedule = schedule::of(trace, options)?;
+    let cancel_after = cancel::after(trace, &schedule.sends, options, &mut schedule.warnings);
     let hits = ideal::hits(trace, &schedule.sends);
     let chains = depend::chains(trace, &schedule.sends, options);
     let cores = shard::cores(trace, &schedule.sends, &chains, options.cores);
@@ -128,6 +137,7 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
         record_of: schedule.sends.iter().map(|send| send.record).collect(),
         sessions: chains.names,
         mode: options.mode,
+        cancel_after,
         copy_of: match options.copies {
             0 | 1 => Vec::new(),
             _ => schedule.sends.iter().map(|send| send.copy).collect(),
@@ -141,6 +151,12 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
 impl Plan {
     /// The copy of the trace that a request belongs to, from zero.
     ///
+    /// How long after it has left whole a request is cancelled; `None` when it is not to be.
+    #[must_use]
+    pub fn cancel_after(&self, request: RequestIndex) -> Option<i64> {
+        self.cancel_after.get(request.as_usize()).copied().flatten()
+    }
+
     /// # Panics
     /// When the plan has no such request.
     #[must_use]

@@ -5,6 +5,8 @@
 use onbeat_shared::trace::decimal::Ratio;
 
 use crate::plan::PlanMode;
+use crate::plan::arrivals::Arrivals;
+use crate::plan::cancel::Cancelling;
 use crate::plan::sample::Share;
 
 /// How a trace becomes a schedule.
@@ -41,6 +43,10 @@ pub struct PlanOptions {
     /// How many cores share the sessions.
     pub cores: u16,
     /// How many servers share the sessions, in turn.
+    /// Requests to cancel by chance.
+    pub cancelling: Option<Cancelling>,
+    /// Whether rows whose client gave up are cancelled as recorded.
+    pub replay_cancellations: bool,
     pub targets: u16,
 }
 
@@ -66,3 +72,5 @@ impl Default for PlanOptions {
         }
     }
 }
+            cancelling: None,
+            replay_cancellations: false,

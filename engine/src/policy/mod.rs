@@ -4,6 +4,7 @@
 //! called from a test with any time. Each pacing core owns its own instances, for the sessions it
 //! replays.
 
+pub mod cancel;
 pub mod deadline;
 pub mod queue;
 pub mod session;

@@ -15,17 +15,17 @@ use onbeat_shared::log::record::{DoneFlags, Record};
 use onbeat_shared::units::{RequestIndex, RunNanos};
 
 use super::counters::Counters;
-use super::exchange::unanswered;
 use super::idle::Idle;
 use super::sealed::{Patience, Scratch};
 use super::sink::Sink;
-use super::slot::{Exchange, Slot, State};
+use super::slot::{Slot, State};
 use super::stall::StallWatch;
 use super::starved::Starved;
-use super::{Assignment, Pacing, connection};
+use super::{Assignment, Pacing};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::pacer::Alarm;
 use crate::plan::Plan;
+use crate::policy::cancel::Cancellations;
 use crate::policy::deadline::Deadlines;
 use crate::policy::queue::ReadyQueue;
 use crate::policy::session::Sessions;
@@ -48,6 +48,8 @@ pub(super) struct Core {
     pub(super) slots: Vec<Slot>,
     pub(super) sessions: Sessions,
     pub(super) deadlines: Deadlines,
+    /// The requests that the plan cancels, once they have left.
+    pub(super) cancellations: Cancellations,
     /// The schedule's zero on the monotonic clock; set at the start barrier.
     pub(super) zero_ns: i64,
     /// Work done since the last look: a jump of the clock during work is no host stall.
@@ -62,18 +64,18 @@ pub(super) struct Core {
     pub(super) stopping: bool,
     /// Requests that were in flight when the run was stopped, in ascending order.
     in_flight_at_stop: Vec<RequestIndex>,
-    started: bool,
+    pub(super) started: bool,
     pub(super) queue: ReadyQueue,
     /// What was due before it was rendered.
     pub(super) starved: Starved,
     /// An end has released a request since anybody looked.
     released: bool,
-    idle: Idle,
-    free: Vec<u32>,
-    opening: usize,
-    open_failures: Vec<std::io::Error>,
+    pub(super) idle: Idle,
+    pub(super) free: Vec<u32>,
+    pub(super) opening: usize,
+    pub(super) open_failures: Vec<std::io::Error>,
     /// Connections opened before zero, stamped on the clock of the warm-up.
-    warm_connects: Vec<Record>,
+    pub(super) warm_connects: Vec<Record>,
     alarm: Rc<Alarm>,
     /// When the sleeping pacer means to wake up, and earlier news moves the alarm; the beginning of
     /// time while it is awake.
@@ -86,12 +88,12 @@ pub(super) struct Core {
     pub(super) looks: u64,
     queueing: Vec<Waker>,
     /// Connections begun, counted from the core's number on: the cores' first ones differ.
-    dialled: usize,
+    pub(super) dialled: usize,
     /// Connections whose TLS session resumed an earlier one.
-    resumed: usize,
+    pub(super) resumed: usize,
     pub(super) scratch: Scratch,
     patience: Patience,
-    handle: std::rc::Weak<RefCell<Self>>,
+    pub(super) handle: std::rc::Weak<RefCell<Self>>,
 }
 
 impl Core {
@@ -114,9 +116,12 @@ impl Core {
         let queue = ReadyQueue::new(&plan.rows, core);
         let starved = Starved::new(if supply.is_ahead() { remaining } else { 0 });
         let sessions = Sessions::new(&plan.rows);
+        let own = plan.rows.iter().filter(|row| row.core == core);
+        let cancelled = own.filter(|row| plan.cancel_after(row.request).is_some()).count();
         Rc::new_cyclic(|handle| {
             RefCell::new(Self {
                 deadlines: Deadlines::new(&assignment.limits, slots),
+                cancellations: Cancellations::new(cancelled),
                 idle: Idle::new(slots),
                 free: Vec::with_capacity(slots),
                 slots: Vec::with_capacity(slots),
@@ -296,23 +301,12 @@ impl Core {
         }
     }
 
-    /// Puts `exchange` on a connection: an idle one, or one opened for it.
-    fn dispatch(&mut self, exchange: Exchange) {
-        match self.idle.pop() {
-            Some(index) => {
-                self.slots[index as usize].waited = true;
-                self.begin(index, exchange);
-            }
-            None => self.open_connection(Some(exchange)),
-        }
-    }
-
     /// Records the one end of `request` and releases what waited for it.
     pub(super) fn end(&mut self, request: RequestIndex, done: &Record) {
         self.sink.push(done);
-        self.supply.done(request);
         self.remaining -= 1;
-        let Record::Done { time, .. } = *done else { return };
+        let Record::Done { time, class, .. } = *done else { return };
+        self.supply.ended(request, class == Class::Ok);
         let queue = &mut self.queue;
         let released = &mut self.released;
         self.sessions.end(request, time, |ready| {
@@ -329,23 +323,16 @@ impl Core {
         self.fire_due();
         let Some(due) = self.next_due() else { return };
         let margin_ns = self.assignment.pacing.margin_ns();
-        let wake_ns = due.0.saturating_add(self.zero_ns).saturating_sub(margin_ns);
+        self.wake_by(due.0.saturating_add(self.zero_ns).saturating_sub(margin_ns));
+    }
+
+    /// Moves the alarm of a sleeping pacer to `wake_ns` on the monotonic clock, if it is later.
+    pub(super) fn wake_by(&mut self, wake_ns: i64) {
         if wake_ns < self.armed_ns {
             self.armed_ns = wake_ns;
             self.watch.hurries(self.overdue_ns(wake_ns));
             // The pacer looks again within its housekeeping period if the alarm cannot be moved.
             let _ = self.alarm.ring_at(wake_ns);
-        }
-    }
-
-    /// Makes an open connection ready for the next request, or lets it go.
-    pub(super) fn release(&mut self, index: u32, reusable: bool) {
-        let slot = &mut self.slots[index as usize];
-        if reusable && slot.state == State::Open && !slot.blocked {
-            slot.used = true;
-            self.idle.push(index);
-        } else {
-            slot.hang_up();
         }
     }
 
@@ -450,140 +437,8 @@ impl Core {
         }
     }
 
-    // ---- connections ----
-
-    /// Whether the user's cap on connections allows one more request to leave.
-    pub(super) fn may_connect(&self) -> bool {
-        !self.idle.is_empty()
-            || self
-                .assignment
-                .max_connections
-                .is_none_or(|max| self.slots.len() - self.free.len() < max)
-    }
-
-    /// Opens a connection, for `exchange` if there is one.
-    pub(super) fn open_connection(&mut self, exchange: Option<Exchange>) {
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None => {
-                self.slots.push(Slot::new());
-                u32::try_from(self.slots.len() - 1).expect("slots are counted in u32")
-            }
-        };
-        let now = self.now();
-        if exchange.is_some() {
-            self.counters.count_opened();
-        }
-        let slot = &mut self.slots[index as usize];
-        slot.state = State::Connecting { since: now };
-        slot.exchange = exchange;
-        slot.used = false;
-        slot.waited = false;
-        slot.blocked = false;
-        self.opening += 1;
-        self.tasks += 1;
-        self.deadlines.watch(index, now);
-        let handle = self.handle.upgrade().expect("a core's tasks hold it");
-        let way = Arc::clone(&self.assignment.way);
-        let turn = self.dialled;
-        self.dialled += 1;
-        monoio::spawn(connection::open(handle, index, way, turn));
-    }
-
-    /// The connection of slot `index` is open.
-    pub(super) fn opened(&mut self, index: u32, since: RunNanos) {
-        let now = self.now();
-        self.worked = true;
-        self.opening -= 1;
-        let slot = &mut self.slots[index as usize];
-        self.resumed += usize::from(slot.tls.as_ref().is_some_and(|tls| tls.is_resumed()));
-        let exchange = slot.exchange.take();
-        if slot.state == State::Closing {
-            // Given up while it opened: its tasks will see the hang-up.
-            slot.hang_up();
-            let class = given_up(exchange.as_ref());
-            self.log_connect(index, since, now, class, 0);
-            if let Some(exchange) = exchange {
-                self.finish_exchange(&exchange, now, &unanswered(class));
-                self.send_released();
-            }
-            return;
-        }
-        slot.state = State::Open;
-        self.log_connect(index, since, now, Class::Ok, 0);
-        match exchange {
-            Some(exchange) => self.begin(index, exchange),
-            None => self.idle.push(index),
-        }
-    }
-
-    /// The connection of slot `index` could not be opened.
-    pub(super) fn not_opened(&mut self, index: u32, since: RunNanos, error: std::io::Error) {
-        let now = self.now();
-        self.worked = true;
-        self.opening -= 1;
-        let slot = &mut self.slots[index as usize];
-        let exchange = slot.exchange.take();
-        let class = match slot.state {
-            State::Closing => given_up(exchange.as_ref()),
-            _ => crate::net::socket::connect_class(&error),
-        };
-        let errno = error.raw_os_error().and_then(|errno| u32::try_from(errno).ok()).unwrap_or(0);
-        self.log_connect(index, since, now, class, errno);
-        self.free_slot(index);
-        match exchange {
-            Some(exchange) => self.finish_exchange(&exchange, now, &unanswered(class)),
-            None if class == Class::ConnectTimeout => {
-                self.open_failures.push(std::io::Error::from(std::io::ErrorKind::TimedOut));
-            }
-            None => self.open_failures.push(error),
-        }
-        self.send_released();
-    }
-
-    /// The tasks of slot `index` are done with its socket.
-    pub(super) fn free_slot(&mut self, index: u32) {
-        self.worked = true;
-        let slot = &mut self.slots[index as usize];
-        assert!(slot.exchange.is_none(), "an exchange ends before its connection is forgotten");
-        slot.state = State::Free;
-        slot.wire = None;
-        slot.tls = None;
-        slot.writer = None;
-        self.free.push(index);
-        self.tasks -= 1;
-    }
-
-    /// A connection without an exchange is no longer usable.
-    pub(super) fn drop_idle(&mut self, index: u32) {
-        self.idle.remove(index);
-        self.slots[index as usize].hang_up();
-    }
-
-    fn log_connect(
-        &mut self,
-        index: u32,
-        start: RunNanos,
-        end: RunNanos,
-        class: Class,
-        errno: u32,
-    ) {
-        let record = Record::Connect { connection: index, start, end, target: 0, class, errno };
-        if self.started {
-            self.sink.push(&record);
-        } else {
-            self.warm_connects.push(record);
-        }
-    }
-
     /// What is ready next, for the pacer's progress report.
     pub(super) fn report_next_due(&self) {
         self.counters.set_next_due(self.next_due().map(|at| at.0));
     }
-}
-
-/// Why we gave up a connection while it opened. One that nobody needs yet is given up for taking
-/// too long only.
-fn given_up(exchange: Option<&Exchange>) -> Class {
-    exchange.and_then(|exchange| exchange.doomed).unwrap_or(Class::ConnectTimeout)
 }

@@ -14,7 +14,9 @@ pub mod realtime;
 pub mod sink;
 pub mod stall;
 
+mod cancelling;
 mod connection;
+mod connections;
 mod core;
 mod exchange;
 mod idle;

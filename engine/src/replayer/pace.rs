@@ -79,6 +79,7 @@ impl Pacer {
         core.look(now_ns);
         core.take_turn();
         let more = core.fire_due_at(RunNanos(now_ns - core.zero_ns));
+        core.cancel_due(RunNanos(now_ns - core.zero_ns));
         // A turn in which nothing was due, as nearly all are, reads the clock once.
         let now_ns = if core.worked { monotonic_ns() } else { now_ns };
         if now_ns >= self.next_chores_ns {
@@ -94,6 +95,9 @@ impl Pacer {
         }
         let due_ns = core.next_due().map_or(i64::MAX, |due| due.0.saturating_add(core.zero_ns));
         let until_ns = due_ns.saturating_sub(pacing.margin_ns()).min(self.next_chores_ns);
+        let cancel = core.next_cancellation();
+        let cancel_ns = cancel.map_or(i64::MAX, |at| at.0.saturating_add(core.zero_ns));
+        let until_ns = until_ns.min(cancel_ns);
         if until_ns <= now_ns {
             return Step::Turn;
         }

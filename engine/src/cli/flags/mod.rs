@@ -7,6 +7,7 @@
 //! have one.
 
 pub mod body;
+pub mod cancel;
 pub mod run;
 pub mod target;
 pub mod timing;

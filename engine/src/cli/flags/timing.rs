@@ -166,7 +166,7 @@ fn millis(text: &str) -> Result<Typed<i64>, String> {
     typed(text, "milliseconds, like 60000", |number| number.scaled(6))
 }
 
-fn seconds(text: &str) -> Result<Typed<i64>, String> {
+pub(super) fn seconds(text: &str) -> Result<Typed<i64>, String> {
     let seconds = typed(text, "seconds, like 2.5", |number| number.scaled(9))?;
     if seconds.value < 0 {
         return Err("give 0 seconds or more".to_owned());
@@ -281,3 +281,5 @@ mod tests {
         assert_eq!(json["benchmark_duration"], serde_json::Value::Null);
     }
 }
+            cancelling: None,
+            replay_cancellations: false,

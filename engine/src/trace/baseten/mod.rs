@@ -225,7 +225,7 @@ impl Reader {
         let cancelled = self.recorded.cancelled.iter().position(|&cancelled| cancelled);
         let all = self.recorded.cancelled.iter().filter(|&&cancelled| cancelled).count();
         let cancelled = Oddity { first: cancelled.map(|place| place as u64 + 1), rows: all as u64 };
-        warn(cancelled, "request_canceled: it is sent all the same");
+        warn(cancelled, "request_canceled: cancelled only with --replay-cancellations");
         warnings
     }
 }

@@ -1,0 +1,112 @@
+//! Which requests are cancelled, and how long after they have left whole: decided before zero.
+//!
+//! Two rules, which may both apply; the earlier one then strikes. `--request-cancellation-rate`
+//! draws once for each request, in send order, from the generator that AIPerf 0.13 derives for
+//! this, so that the same seed cancels the same requests. `--replay-cancellations` cancels the rows
+//! whose client gave up, after as long as their recorded end took, with the schedule's speed-up. An
+//! answer that ends before its time is up is an ordinary one.
+
+use onbeat_shared::trace::Trace;
+
+use crate::plan::PlanOptions;
+use crate::plan::sample::Share;
+use crate::plan::schedule::Send;
+use crate::plan::twister::Twister;
+
+/// What AIPerf derives this stream's seed from, beside the run's own.
+const STREAM: &str = "timing.request.cancellation";
+
+/// Requests to cancel by chance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelling {
+    /// The share of them; `None`: all.
+    pub share: Option<Share>,
+    /// How long after the last byte of a request has left.
+    pub delay_ns: i64,
+}
+
+/// For each request, how long after it has left whole it is cancelled; empty when none is.
+pub(crate) fn after(
+    trace: &Trace,
+    sends: &[Send],
+    options: &PlanOptions,
+    warnings: &mut Vec<String>,
+) -> Vec<Option<i64>> {
+    let mut after = match options.cancelling {
+        Some(cancelling) => drawn(sends.len(), cancelling, options.seed),
+        None => Vec::new(),
+    };
+    if options.replay_cancellations {
+        after.resize(sends.len(), None);
+        let untimed = as_recorded(trace, sends, options, &mut after);
+        warnings.extend(told(trace, untimed));
+    }
+    if after.iter().all(Option::is_none) { Vec::new() } else { after }
+}
+
+fn drawn(requests: usize, cancelling: Cancelling, seed: u64) -> Vec<Option<i64>> {
+    let mut draws = Twister::of_stream(seed, STREAM);
+    let mut is_taken = || cancelling.share.is_none_or(|share| share.takes(&mut draws));
+    (0..requests).map(|_| is_taken().then_some(cancelling.delay_ns)).collect()
+}
+
+/// Fills in what is recorded; returns how many were cancelled at a time that is not.
+fn as_recorded(
+    trace: &Trace,
+    sends: &[Send],
+    options: &PlanOptions,
+    after: &mut [Option<i64>],
+) -> u64 {
+    let mut untimed = 0;
+    for (send, after) in sends.iter().zip(after) {
+        if trace.recorded.is_cancelled(send.record) != Some(true) {
+            continue;
+        }
+        let took = trace.recorded.duration_ns.get(send.record as usize).copied().flatten();
+        let took = took.and_then(|took_ns| options.speedup.divide(i128::from(took_ns)));
+        untimed += u64::from(took.is_none());
+        *after = match (*after, took) {
+            (Some(drawn), Some(recorded)) => Some(drawn.min(recorded)),
+            (one, other) => one.or(other),
+        };
+    }
+    untimed
+}
+
+/// What a user who asked for recorded cancellations should know.
+fn told(trace: &Trace, untimed: u64) -> Option<String> {
+    if trace.recorded.cancelled.is_empty() {
+        return Some(
+            "--replay-cancellations changes nothing: no row of the trace says that its client gave \
+             up"
+            .to_owned(),
+        );
+    }
+    (untimed > 0).then(|| {
+        format!(
+            "{untimed} requests whose client gave up are not cancelled: their rows do not say \
+             when (duration_e2e_ms)"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(rate_percent: f64, seed: u64, requests: usize) -> Vec<usize> {
+        let share = Share::of(rate_percent / 100.0).expect("a share");
+        let after = drawn(requests, Cancelling { share, delay_ns: 5 }, seed);
+        (0..requests).filter(|&request| after[request] == Some(5)).collect()
+    }
+
+    #[test]
+    fn the_same_requests_are_cancelled_as_aiperf_cancels() {
+        // python3 -c "import hashlib, random
+        // seed = hashlib.sha256(b'42:timing.request.cancellation').digest()[:8]
+        // r = random.Random(int.from_bytes(seed, 'big'))
+        // print([i for i in range(20) if r.random() < 30 / 100.0])"
+        assert_eq!(places(30.0, 42, 20), [2, 3, 12, 14, 16, 19]);
+        assert_eq!(places(100.0, 42, 3), [0, 1, 2]);
+    }
+}
