@@ -114,6 +114,8 @@ struct Line<'a> {
     hash_ids: &'a [u64],
     #[serde(skip_serializing_if = "Option::is_none")]
     copy: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancel_after_ns: Option<i64>,
 }
 
 fn print(
@@ -121,8 +123,6 @@ fn print(
     trace: &Trace,
     bodies: Option<&RenderOptions>,
     limit: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cancel_after_ns: Option<i64>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut line = Vec::new();
@@ -166,6 +166,7 @@ fn line_of<'a>(plan: &'a Plan, trace: &'a Trace, row: &PlanRow, hash_ids: &'a [u
         min_tokens: row.min_tokens,
         hash_ids,
         copy: (plan.copies > 1).then(|| plan.copy(row.request)),
+        cancel_after_ns: plan.cancel_after(row.request),
     }
 }
 
@@ -173,7 +174,6 @@ fn line_of<'a>(plan: &'a Plan, trace: &'a Trace, row: &PlanRow, hash_ids: &'a [u
 fn left_out(left_out: &LeftOut) -> Option<String> {
     let parts: Vec<String> = [
         (left_out.not_sampled, "are of sessions that are not sampled"),
-        cancel_after_ns: plan.cancel_after(row.request),
         (left_out.before_start, "lie before the window"),
         (left_out.after_end, "lie after the window"),
         (left_out.too_long, "have more input tokens than --max-isl"),

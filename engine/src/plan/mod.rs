@@ -15,8 +15,8 @@ mod sample;
 mod schedule;
 mod shard;
 mod tile;
-
 mod twister;
+
 use std::fmt;
 
 use onbeat_shared::log::plan_row::PlanRow;
@@ -24,9 +24,9 @@ use onbeat_shared::trace::Trace;
 use onbeat_shared::units::{RequestIndex, RunNanos};
 use serde::{Deserialize, Serialize};
 
-pub use crate::plan::error::PlanError;
 pub use crate::plan::arrivals::{Arrivals, Pattern};
 pub use crate::plan::cancel::Cancelling;
+pub use crate::plan::error::PlanError;
 pub use crate::plan::options::PlanOptions;
 pub use crate::plan::sample::Share;
 pub use crate::plan::tile::id_of_copy;
@@ -55,11 +55,11 @@ pub struct Plan {
     pub copy_of: Vec<u32>,
     /// How many copies of the trace are laid over each other, at least 1.
     pub copies: u32,
-    /// The names of the sessions, in order of their first request; rows hold indices into it.
-    pub sessions: Vec<String>,
     /// For each request that is to be cancelled, how long (ns) after it has left whole; empty when
     /// none is.
     pub cancel_after: Vec<Option<i64>>,
+    /// The names of the sessions, in order of their first request; rows hold indices into it.
+    pub sessions: Vec<String>,
     /// The rule of the schedule.
     pub mode: PlanMode,
     /// Rows of the trace that are not planned, by reason.
@@ -135,9 +135,9 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
     Ok(Plan {
         rows,
         record_of: schedule.sends.iter().map(|send| send.record).collect(),
+        cancel_after,
         sessions: chains.names,
         mode: options.mode,
-        cancel_after,
         copy_of: match options.copies {
             0 | 1 => Vec::new(),
             _ => schedule.sends.iter().map(|send| send.copy).collect(),
@@ -149,14 +149,14 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
 }
 
 impl Plan {
-    /// The copy of the trace that a request belongs to, from zero.
-    ///
     /// How long after it has left whole a request is cancelled; `None` when it is not to be.
     #[must_use]
     pub fn cancel_after(&self, request: RequestIndex) -> Option<i64> {
         self.cancel_after.get(request.as_usize()).copied().flatten()
     }
 
+    /// The copy of the trace that a request belongs to, from zero.
+    ///
     /// # Panics
     /// When the plan has no such request.
     #[must_use]

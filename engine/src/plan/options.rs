@@ -36,6 +36,10 @@ pub struct PlanOptions {
     pub request_count: Option<u64>,
     /// How many copies of the trace are laid over each other.
     pub copies: u32,
+    /// Requests to cancel by chance.
+    pub cancelling: Option<Cancelling>,
+    /// Whether rows whose client gave up are cancelled as recorded.
+    pub replay_cancellations: bool,
     /// What everything random depends on.
     pub seed: u64,
     /// The rule of the schedule.
@@ -43,10 +47,6 @@ pub struct PlanOptions {
     /// How many cores share the sessions.
     pub cores: u16,
     /// How many servers share the sessions, in turn.
-    /// Requests to cancel by chance.
-    pub cancelling: Option<Cancelling>,
-    /// Whether rows whose client gave up are cancelled as recorded.
-    pub replay_cancellations: bool,
     pub targets: u16,
 }
 
@@ -65,6 +65,8 @@ impl Default for PlanOptions {
             duration_ns: None,
             request_count: None,
             copies: 1,
+            cancelling: None,
+            replay_cancellations: false,
             seed: 0,
             mode: PlanMode::OpenLoop,
             cores: 1,
@@ -72,5 +74,3 @@ impl Default for PlanOptions {
         }
     }
 }
-            cancelling: None,
-            replay_cancellations: false,

@@ -227,6 +227,8 @@ mod tests {
             force_min_tokens: false,
             think_cap_ns: None,
             copies: 3,
+            cancelling: None,
+            replay_cancellations: false,
             seed: 5,
             mode: PlanMode::OpenLoopStrict,
             cores: 1,
@@ -281,5 +283,3 @@ mod tests {
         assert_eq!(json["benchmark_duration"], serde_json::Value::Null);
     }
 }
-            cancelling: None,
-            replay_cancellations: false,
