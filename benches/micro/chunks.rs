@@ -214,7 +214,11 @@ impl Sink {
                 self.write_together(time);
                 assert!(self.together.add(kind, tokens, bytes), "these events are short");
             }
-            Answer::Event | Answer::Usage(_) | Answer::Finish(_) | Answer::ErrorText(_) => {}
+            Answer::Event
+            | Answer::Text { .. }
+            | Answer::Usage(_)
+            | Answer::Finish(_)
+            | Answer::ErrorText(_) => {}
         }
     }
 

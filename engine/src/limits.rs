@@ -18,6 +18,18 @@ pub const PROMPT_TOKENS_MAX: u32 = 1 << 28;
 /// Most memory that requests rendered ahead take unless the user says more: a minute of the busiest
 /// public trace at a thousand requests a second, and rendered in a few seconds before zero.
 pub const RENDER_AHEAD_BYTES: u64 = 4 << 30;
+/// Bytes of a reply that later turns repeat, for each token it may have: four times what a token of
+/// English takes, so that text of which every character is escaped fits as well.
+pub const REPLY_BYTES_PER_TOKEN: u32 = 16;
+/// Bytes of a reply beside those: short ones have long words.
+pub const REPLY_BYTES_SPARE: u32 = 1 << 10;
+/// Tokens of a reply where the request sets no limit.
+pub const REPLY_TOKENS: u32 = 4 << 10;
+/// Most bytes of a reply: one that is longer is cut for the turns that repeat it.
+pub const REPLY_BYTES_MAX: u32 = 4 << 20;
+/// Most memory that is reserved for replies unless the user says more: those of fifty thousand
+/// sessions at a time, twenty thousand bytes each, and made in less than a second.
+pub const REPLIES_BYTES: u64 = 1 << 30;
 /// Longest line of a trace: five hundred times the longest of the public ones.
 pub const TRACE_LINE_BYTES_MAX: usize = 1 << 30;
 

@@ -23,6 +23,7 @@ use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
 use crate::plan::{self, Plan, PlanOptions};
 use crate::policy::deadline::Limits;
+use crate::render::supply::Source;
 use crate::render::{self, Destination, Prepared, RenderOptions, Secret};
 use crate::replayer::driver::DriverKind;
 use crate::replayer::{Assignment, Pacing, Stop, affinity, stall};
@@ -223,6 +224,11 @@ fn replay(
     let cores = u16::try_from(cpus.len()).expect("a CPU set is far smaller");
     let Prepared { plan, source, mut renderer } =
         render::prepare(plan, trace, options.clone(), cores)?;
+    if let Source::Whole(bodies) = &source
+        && let Some(words) = bodies.describe_replies()
+    {
+        watch.say(&words);
+    }
     if let Some(renderer) = &mut renderer {
         watch.say(&renderer.describe());
         renderer.fill(&mut || watch.stop() == Stop::No);

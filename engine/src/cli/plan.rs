@@ -23,7 +23,7 @@ use crate::cli::printing;
 use crate::cli::report::GoalFlags;
 use crate::error::EngineError;
 use crate::plan::{self, LeftOut, Plan};
-use crate::render::{RenderOptions, append_body, budget_bytes, check_prompts};
+use crate::render::{Preview, budget_bytes, check_prompts};
 use crate::trace;
 
 /// The arguments of `onbeat plan`.
@@ -40,7 +40,8 @@ pub struct Args {
     #[command(flatten)]
     unused: ReplayOnly,
 
-    /// Add the JSON body of each request, exactly as it would be sent.
+    /// Add the JSON body of each request, exactly as it would be sent; null stands where a reply of
+    /// the server would.
     #[arg(long)]
     bodies: bool,
 
@@ -87,8 +88,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         tell(&format!("{planned} of {all} {what} are planned: {words}"));
     }
     let mut out = BufWriter::with_capacity(1 << 16, out);
-    let bodies = args.bodies.then_some(&render);
-    let printed = print(&plan, &trace, bodies, limit, &mut out).and_then(|()| out.flush());
+    let bodies = args.bodies.then(|| Preview::new(&plan, &trace, &render)).transpose()?;
+    if let Some(unknown) = bodies.as_ref().map(Preview::unknown).filter(|&count| count > 0) {
+        tell(&format!(
+            "{unknown} bodies repeat what the server is yet to reply, which is shown as null"
+        ));
+    }
+    let printed = print(&plan, &trace, bodies.as_ref(), limit, &mut out).and_then(|()| out.flush());
     match printed {
         // Whoever closed the pipe has read what it wanted.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
@@ -121,7 +127,7 @@ struct Line<'a> {
 fn print(
     plan: &Plan,
     trace: &Trace,
-    bodies: Option<&RenderOptions>,
+    bodies: Option<&Preview<'_>>,
     limit: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -133,12 +139,12 @@ fn print(
         hash_ids.extend(trace.blocks_of(record).iter());
         line.clear();
         serde_json::to_writer(&mut line, &line_of(plan, trace, row, &hash_ids))?;
-        if let Some(options) = bodies {
+        if let Some(bodies) = bodies {
             // The body is put in as it stands, so that its bytes are the ones that are sent.
             let brace = line.pop();
             debug_assert_eq!(brace, Some(b'}'), "a line is one object");
             line.extend_from_slice(b",\"body\":");
-            append_body(plan, trace, options, row.request, &mut line);
+            bodies.append(row.request, &mut line);
             line.push(b'}');
         }
         line.push(b'\n');

@@ -18,14 +18,13 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Lends slice number `part` of a request, but for its first `offset` bytes; nothing if there
-    /// is no such slice.
+    /// Lends a slice of a request, but for its first `offset` bytes.
     ///
     /// # Panics
     /// When the slice is shorter than `offset`.
     #[must_use]
-    pub fn new(share: Share, part: usize, offset: usize) -> Self {
-        let slice = share.parts().nth(part).map_or(&[][..], |part| &part[offset..]);
+    pub fn new(share: Share, offset: usize) -> Self {
+        let slice = &share.bytes()[offset..];
         Self { start: slice.as_ptr(), length: slice.len(), _share: share }
     }
 }
@@ -33,9 +32,9 @@ impl Lent {
 #[expect(unsafe_code, reason = "the driver reads the bytes through a raw pointer")]
 // SAFETY: `start` and `length` describe a slice borrowed from the bytes that `_share` has a share
 // of. Those sit behind an `Arc` in boxes of their own and have no interior mutability: bodies that
-// were rendered whole never change, and a request of a moving window is written only by who holds
-// its one share (`Arc::get_mut`). So the share held here keeps the bytes allocated, where they are
-// and as they are until the driver gives the buffer back.
+// were rendered whole never change; a request of a moving window, a page of a reply and the end of
+// a head are written only by who holds their one share (`Arc::get_mut`). So the share held here
+// keeps the bytes allocated, where they are and as they are until the driver gives the buffer back.
 unsafe impl IoBuf for Lent {
     fn read_ptr(&self) -> *const u8 {
         self.start

@@ -453,12 +453,14 @@ mod tests {
         assert!(!supply.ready(first), "nothing is rendered yet");
         assert_eq!((ahead.step(), ahead.step()), (Step::Rendered, Step::Full));
         assert!(supply.ready(first) && !supply.ready(second));
-        let (bytes, share) = (bytes_of(&supply, first), supply.share(first));
+        let bytes = bytes_of(&supply, first);
+        let shares: Vec<_> =
+            (0..supply.parts(first).len()).map(|part| supply.share(first, part)).collect();
         supply.done(first);
         assert_eq!(ahead.step(), Step::Full);
-        let lent: Vec<u8> = share.parts().flatten().copied().collect();
+        let lent: Vec<u8> = shares.iter().flat_map(|share| share.bytes()).copied().collect();
         assert_eq!(lent, bytes);
-        drop(share);
+        drop(shares);
         assert_eq!((ahead.step(), ahead.step()), (Step::Rendered, Step::Finished));
         assert!(supply.ready(second));
     }

@@ -15,7 +15,8 @@ use crate::limits::WRITE_PARTS_MAX;
 use crate::plan::Plan;
 use crate::render::arena::Texts;
 use crate::render::around::{Around, Closings};
-use crate::render::body::{Limits, limits, spans};
+use crate::render::body::{Limits, limits, opening, spans};
+use crate::render::history::Histories;
 use crate::render::layout::{Layout, requests};
 use crate::render::{Bodies, Part, RenderError, RenderOptions, head};
 
@@ -37,6 +38,11 @@ struct Assembler<'a> {
     commons: Vec<Part>,
     /// For each pair of output lengths, what stands behind the text.
     closings: HashMap<Limits, Part>,
+    /// What stands before the text.
+    opening: Part,
+    histories: Option<Histories>,
+    /// Bytes of each request's own text.
+    text_bytes: Vec<u64>,
     parts: Vec<Part>,
     first_part: Vec<u64>,
     body_bytes: Vec<u64>,
@@ -52,9 +58,11 @@ pub(crate) fn assemble(
     layout: &Layout,
     texts: Texts,
     recorded: recorded::Texts,
+    histories: Option<Histories>,
 ) -> Result<Bodies, RenderError> {
     let closings = Closings::of(plan, options);
     let mut assembler = Assembler::new(options, layout, &closings, texts, recorded)?;
+    assembler.histories = histories;
     assembler.first_part.reserve_exact(plan.rows.len() + 1);
     assembler.body_bytes.reserve_exact(plan.rows.len());
     let mut around = Around::default();
@@ -63,15 +71,23 @@ pub(crate) fn assemble(
         assembler.gather_text(trace, plan.copy(row.request), row, record);
         assembler.gather_recorded(plan.record_of[row.request.as_usize()]);
         around.fill(plan, trace, options, &closings, row.request);
-        assembler.request(row, session, &around);
+        if assembler.histories.as_ref().is_some_and(|all| all.is_turn(row.request)) {
+            assembler.turn(row, session, &around);
+        } else {
+            assembler.request(row, session, &around);
+        }
     }
     assembler.seal_heads();
+    if let Some(histories) = &mut assembler.histories {
+        histories.measure(&assembler.text_bytes, &assembler.body_bytes);
+    }
     assembler.first_part.push(assembler.parts.len() as u64);
     Ok(Bodies {
         chunks: assembler.chunks,
         parts: assembler.parts,
         first_part: assembler.first_part,
         body_bytes: assembler.body_bytes,
+        histories: assembler.histories,
         copied: assembler.copied,
     })
 }
@@ -99,6 +115,7 @@ impl<'a> Assembler<'a> {
         for destination in &options.destinations {
             commons.push(share(&head::common(destination, options)?));
         }
+        let opening = share(opening(options.endpoint));
         let closings = closings.iter().map(|(limits, bytes)| (limits, share(&bytes))).collect();
         chunks.push(shared.into_boxed_slice());
         Ok(Self {
@@ -111,6 +128,9 @@ impl<'a> Assembler<'a> {
             heads: Vec::with_capacity(HEAD_CHUNK_BYTES + HEAD_CHUNK_BYTES / 8),
             commons,
             closings,
+            opening,
+            histories: None,
+            text_bytes: Vec::new(),
             parts: Vec::new(),
             first_part: Vec::new(),
             body_bytes: Vec::new(),
@@ -122,6 +142,7 @@ impl<'a> Assembler<'a> {
     /// Puts a request together from the text that was gathered and what stands around it.
     fn request(&mut self, row: &PlanRow, session: &str, around: &Around) {
         let text_bytes: u64 = self.text.iter().map(|part| u64::from(part.len)).sum();
+        self.text_bytes.push(text_bytes);
         let body_bytes = around.bytes() as u64 + text_bytes;
         self.first_part.push(self.parts.len() as u64);
         self.body_bytes.push(body_bytes);
@@ -130,30 +151,78 @@ impl<'a> Assembler<'a> {
         self.heads.extend_from_slice(&around.before);
         // Besides the text there are the head's two halves and the closing.
         if self.text.len() + 3 > WRITE_PARTS_MAX {
-            for part in self.text.drain(..) {
-                let from = part.start as usize;
-                let chunk = &self.chunks[part.chunk as usize];
-                self.heads.extend_from_slice(&chunk[from..from + part.len as usize]);
-            }
-            self.copied += text_bytes;
+            self.copy_text();
         }
-        let short = |len: usize| u32::try_from(len).expect("bounded: see PROMPT_TOKENS_MAX");
-        let chunk = u32::try_from(self.chunks.len()).expect("chunks are large");
-        let own = Part { chunk, start: short(start), len: short(self.heads.len() - start) };
+        let own = self.head_part(start);
         self.parts.push(self.commons[usize::from(row.target)]);
         self.parts.push(own);
         self.parts.append(&mut self.text);
+        self.close(row, around);
+    }
+
+    /// [`Assembler::request`] for a turn that repeats others or is repeated: its text stands apart,
+    /// and the head of one that repeats others ends where the length of its body belongs.
+    fn turn(&mut self, row: &PlanRow, session: &str, around: &Around) {
+        let histories = self.histories.as_ref().expect("it knows the turns");
+        let is_first = histories.before(row.request).is_empty();
+        let mark = &around.before[self.opening.len as usize..];
+        let words: u64 = self.text.iter().map(|part| u64::from(part.len)).sum();
+        let text_bytes = mark.len() as u64 + words;
+        let body_bytes = around.bytes() as u64 + words;
+        self.first_part.push(self.parts.len() as u64);
+        self.text_bytes.push(text_bytes);
+        self.body_bytes.push(body_bytes);
+        let start = self.heads.len();
+        if is_first {
+            head::append_own(&mut self.heads, self.options, row.request.0, session, body_bytes);
+        } else {
+            head::append_open(&mut self.heads, self.options, row.request.0, session);
+        }
+        let own = self.head_part(start);
+        self.parts.extend([self.commons[usize::from(row.target)], own, self.opening]);
+        let start = self.heads.len();
+        self.heads.extend_from_slice(mark);
+        if self.text.len() + 3 > WRITE_PARTS_MAX {
+            self.copy_text();
+        }
+        if self.heads.len() > start {
+            let text = self.head_part(start);
+            self.parts.push(text);
+        }
+        self.parts.append(&mut self.text);
+        self.close(row, around);
+    }
+
+    /// What stands behind the text.
+    fn close(&mut self, row: &PlanRow, around: &Around) {
         if around.shared {
             self.parts.push(self.closings[&limits(row)]);
         } else if !around.after.is_empty() {
             let start = self.heads.len();
             self.heads.extend_from_slice(&around.after);
-            let len = short(around.after.len());
-            self.parts.push(Part { chunk, start: short(start), len });
+            let part = self.head_part(start);
+            self.parts.push(part);
         }
         if self.heads.len() >= HEAD_CHUNK_BYTES {
             self.seal_heads();
         }
+    }
+
+    /// Copies the text behind what was written last.
+    fn copy_text(&mut self) {
+        for part in self.text.drain(..) {
+            let from = part.start as usize;
+            let chunk = &self.chunks[part.chunk as usize];
+            self.heads.extend_from_slice(&chunk[from..from + part.len as usize]);
+            self.copied += u64::from(part.len);
+        }
+    }
+
+    /// The part from `start` in the chunk of heads up to its present end.
+    fn head_part(&self, start: usize) -> Part {
+        let short = |len: usize| u32::try_from(len).expect("bounded: see PROMPT_TOKENS_MAX");
+        let chunk = u32::try_from(self.chunks.len()).expect("chunks are large");
+        Part { chunk, start: short(start), len: short(self.heads.len() - start) }
     }
 
     /// The slices of a request's text, neighbours joined, into `self.text`.

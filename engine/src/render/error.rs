@@ -42,8 +42,27 @@ pub enum RenderError {
         /// What to do instead.
         instead: &'static str,
     },
-    /// A turn continues the server's own answers: 1-based line of the first one.
-    LiveAnswers(u64),
+    /// A turn repeats the turns before it, and the endpoint takes one prompt: 1-based line of the
+    /// first one.
+    TurnsToCompletions(u64),
+    /// A session has turns that repeat others and turns that are whole: 1-based line of the first
+    /// one that differs.
+    MixedSession(u64),
+    /// A turn repeats the server's reply to the one before it and does not wait for it: its 1-based
+    /// line.
+    LiveUnordered(u64),
+    /// Turns repeat the server's replies, and requests were to be rendered ahead.
+    LiveAhead,
+    /// As [`RenderError::OverBudget`], and requests cannot be rendered ahead because turns repeat
+    /// others.
+    TurnsOverBudget {
+        /// Bytes they need.
+        needed: u64,
+        /// Bytes they may take.
+        budget: u64,
+        /// Whether the user named the budget (else it is half of the free memory).
+        named: bool,
+    },
     /// Rows hold lists of messages, and the endpoint takes a prompt.
     MessagesToCompletions,
     /// A header that cannot be sent; the text names it and never repeats its value.
@@ -76,11 +95,35 @@ impl fmt::Display for RenderError {
             Self::Extra { key, instead } => {
                 write!(out, "--extra-inputs {key}: is decided for every request; {instead}")
             }
-            Self::LiveAnswers(row) => write!(
+            Self::TurnsToCompletions(row) => write!(
                 out,
-                "line {row}: this turn continues the server's own answers to the turns before it, \
-                 which is not possible yet; --context-mode message_array_with_responses sends each \
-                 turn's own text alone"
+                "line {row}: this turn repeats the turns before it, and the completions endpoint \
+                 takes one prompt; leave out --endpoint-type completions, or send each turn's own \
+                 text alone with --context-mode message_array_with_responses"
+            ),
+            Self::MixedSession(row) => write!(
+                out,
+                "line {row}: one session has turns that repeat those before them and turns that \
+                 hold their own messages or payload; give it one kind, or send each turn alone \
+                 with --context-mode message_array_with_responses"
+            ),
+            Self::LiveUnordered(row) => write!(
+                out,
+                "line {row}: this turn repeats the server's reply to the turn before it and does \
+                 not wait for it; leave out --open-loop-strict, or send each turn's own text alone \
+                 with --context-mode message_array_with_responses"
+            ),
+            Self::LiveAhead => out.write_str(
+                "turns that repeat others are put together from what was rendered before the \
+                 first request: leave out --render ahead, or send each turn's own text alone with \
+                 --context-mode message_array_with_responses",
+            ),
+            Self::TurnsOverBudget { needed, budget, named } => write!(
+                out,
+                "the rendered texts need {needed} bytes and may take {budget} ({}), and turns that \
+                 repeat others need them all; plan fewer requests (--request-count, \
+                 --benchmark-duration, a window) or raise --render-budget",
+                limit(*named)
             ),
             Self::MessagesToCompletions => out.write_str(
                 "the trace holds lists of messages, which only the chat endpoint takes; leave out \
@@ -104,11 +147,15 @@ impl From<RenderError> for EngineError {
         match error {
             RenderError::Header(words) => Self::Usage(words),
             RenderError::Extra { .. }
-            | RenderError::LiveAnswers(_)
+            | RenderError::TurnsToCompletions(_)
+            | RenderError::MixedSession(_)
+            | RenderError::LiveUnordered(_)
+            | RenderError::LiveAhead
             | RenderError::MessagesToCompletions => Self::Usage(error.to_string()),
             RenderError::Prompt { .. } => Self::Input(error.to_string()),
             RenderError::OverBudget { .. }
             | RenderError::WindowOverBudget { .. }
+            | RenderError::TurnsOverBudget { .. }
             | RenderError::Thread(_) => Self::Run(error.to_string()),
         }
     }

@@ -95,12 +95,23 @@ pub(crate) fn append_own(
     session: &str,
     body_bytes: u64,
 ) {
+    append_open(head, options, request, session);
+    write!(head, "{body_bytes}\r\n\r\n").expect("a Vec takes everything");
+}
+
+/// [`append_own`] for a body whose length is not known yet: up to where it belongs.
+pub(crate) fn append_open(
+    head: &mut Vec<u8>,
+    options: &RenderOptions,
+    request: u32,
+    session: &str,
+) {
     head.extend_from_slice(REQUEST_ID.as_bytes());
     head.extend_from_slice(b": ");
     append_plain(head, &options.run_id);
     write!(head, "-{request}\r\n{}: ", options.session_header).expect("a Vec takes everything");
     append_plain(head, session);
-    write!(head, "\r\nContent-Length: {body_bytes}\r\n\r\n").expect("a Vec takes everything");
+    head.extend_from_slice(b"\r\nContent-Length: ");
 }
 
 /// Most bytes that [`append_own`] adds for a request of this session.

@@ -14,10 +14,13 @@ mod assemble;
 mod body;
 pub mod error;
 mod head;
+mod history;
 mod layout;
+mod live;
 mod memory;
 pub mod options;
 mod page;
+mod replies;
 pub mod secret;
 pub mod supply;
 
@@ -30,13 +33,14 @@ use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::recorded::Texts;
 use onbeat_shared::units::RequestIndex;
 
-use crate::limits::{PROMPT_TOKENS_MAX, RENDER_AHEAD_BYTES};
+use crate::limits::{PROMPT_TOKENS_MAX, RENDER_AHEAD_BYTES, REPLIES_BYTES};
 use crate::plan::Plan;
 use crate::prompt::vocabulary::Vocabulary;
 pub use crate::render::ahead::{Renderer, Step};
 use crate::render::around::{Around, Closings};
 pub use crate::render::error::RenderError;
 pub use crate::render::head::request_path;
+use crate::render::history::{ASSISTANT, Histories, USER};
 use crate::render::layout::Layout;
 pub use crate::render::options::{Context, Destination, Endpoint, RenderOptions, When};
 pub use crate::render::secret::Secret;
@@ -58,6 +62,8 @@ pub struct Bodies {
     /// Where each request's parts start, and one past the last request's.
     first_part: Vec<u64>,
     body_bytes: Vec<u64>,
+    /// Which requests repeat others, if any do.
+    histories: Option<Histories>,
     copied: u64,
 }
 
@@ -95,18 +101,29 @@ pub fn prepare(
     options: RenderOptions,
     cores: u16,
 ) -> Result<Prepared, RenderError> {
+    let mut histories = Histories::of(&plan, &trace, &options)?;
+    if let Some(histories) = &mut histories {
+        if options.when == When::Ahead {
+            return Err(RenderError::LiveAhead);
+        }
+        histories.reserve(cores, replies_budget(&options));
+    }
     if options.when != When::Ahead {
+        let is_alone = histories.is_none();
         let layout = measured(&plan, &trace, &options);
         // Recorded prompts are not copied, so they are only taken once they are sure to fit.
         let texts =
             if layout.is_ok() { mem::take(&mut trace.recorded.texts) } else { Texts::default() };
-        match layout.and_then(|layout| whole(&plan, &trace, &options, layout, texts)) {
+        match layout.and_then(|layout| whole(&plan, &trace, &options, layout, texts, histories)) {
             Ok(bodies) => {
                 for row in &mut plan.rows {
-                    row.body_bytes = NonZero::new(bodies.body_bytes(row.request));
+                    row.body_bytes = bodies.known_body_bytes(row.request);
                 }
                 let source = Source::Whole(Arc::new(bodies));
                 return Ok(Prepared { plan: Arc::new(plan), source, renderer: None });
+            }
+            Err(RenderError::OverBudget { needed, budget, named }) if !is_alone => {
+                return Err(RenderError::TurnsOverBudget { needed, budget, named });
             }
             Err(RenderError::OverBudget { .. }) if options.when == When::Auto => {}
             Err(error) => return Err(error),
@@ -128,14 +145,22 @@ pub fn budget_bytes(options: &RenderOptions) -> u64 {
     Budget::of(options).bytes
 }
 
-/// Renders every request of a plan at once.
+/// Most memory, in bytes, that replies may take beside rendered requests.
+fn replies_budget(options: &RenderOptions) -> u64 {
+    let budget = Budget::of(options);
+    if budget.named { budget.bytes / 4 } else { REPLIES_BYTES.min(budget.bytes / 4) }
+}
+
+/// Renders every request of a plan at once. Where turns repeat others, there is no room for
+/// replies: see [`prepare`].
 ///
 /// # Errors
 /// When the bytes do not fit the budget, a header cannot be sent, a prompt is too long to be one,
 /// or a thread cannot be started.
 pub fn render(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<Bodies, RenderError> {
+    let histories = Histories::of(plan, trace, options)?;
     let layout = measured(plan, trace, options)?;
-    whole(plan, trace, options, layout, trace.recorded.texts.clone())
+    whole(plan, trace, options, layout, trace.recorded.texts.clone(), histories)
 }
 
 /// What there is to render, once it is known to fit the budget.
@@ -159,10 +184,11 @@ fn whole(
     options: &RenderOptions,
     mut layout: Layout,
     recorded: Texts,
+    histories: Option<Histories>,
 ) -> Result<Bodies, RenderError> {
     layout.place(plan, trace, options.seed);
     let texts = arena::render(&layout, options.threads)?;
-    let bodies = assemble::assemble(plan, trace, options, &layout, texts, recorded)?;
+    let bodies = assemble::assemble(plan, trace, options, &layout, texts, recorded, histories)?;
     // Texts of too many pieces are copied, which nobody could foresee.
     if bodies.copied > 0 {
         Budget::of(options).check(bodies.memory_bytes())?;
@@ -186,27 +212,73 @@ pub fn check_prompts(plan: &Plan, trace: &Trace) -> Result<(), RenderError> {
     })
 }
 
-/// Adds the JSON body of one request to `out`, the very bytes [`render`] gives it, without keeping
-/// anything: for showing a plan of any size.
-///
-/// # Panics
-/// When the plan has no such request, or is not of this trace.
-pub fn append_body(
-    plan: &Plan,
-    trace: &Trace,
-    options: &RenderOptions,
-    request: RequestIndex,
-    out: &mut Vec<u8>,
-) {
-    let row = &plan.rows[request.as_usize()];
-    let mut around = Around::default();
-    around.fill(plan, trace, options, &Closings::of_row(row, options), request);
-    out.extend_from_slice(&around.before);
-    trace.recorded.append_text(plan.record_of[request.as_usize()], out);
-    for (key, words) in body::texts(plan, trace, options, request) {
-        key.append(words, out);
+/// Bodies as a plan shows them before anything was sent: what only the server can say is `null`.
+#[derive(Debug)]
+pub struct Preview<'a> {
+    plan: &'a Plan,
+    trace: &'a Trace,
+    options: &'a RenderOptions,
+    histories: Option<Histories>,
+}
+
+impl<'a> Preview<'a> {
+    /// The bodies of a plan.
+    ///
+    /// # Errors
+    /// When a turn cannot repeat those before it.
+    pub fn new(
+        plan: &'a Plan,
+        trace: &'a Trace,
+        options: &'a RenderOptions,
+    ) -> Result<Self, RenderError> {
+        let histories = Histories::of(plan, trace, options)?;
+        Ok(Self { plan, trace, options, histories })
     }
-    out.extend_from_slice(&around.after);
+
+    /// How many bodies have something in them that only the server can say.
+    #[must_use]
+    pub fn unknown(&self) -> usize {
+        let Some(histories) = &self.histories else { return 0 };
+        let rows = self.plan.rows.iter();
+        rows.filter(|row| !histories.is_length_known(row.request)).count()
+    }
+
+    /// Adds the JSON body of one request to `out`: the very bytes that are sent, but for `null`
+    /// where a reply of the server belongs.
+    ///
+    /// # Panics
+    /// When the plan has no such request, or is not of this trace.
+    pub fn append(&self, request: RequestIndex, out: &mut Vec<u8>) {
+        let (plan, trace, options) = (self.plan, self.trace, self.options);
+        let before = self.histories.as_ref().map_or(&[][..], |all| all.before(request));
+        let mut around = Around::default();
+        let text = |request: RequestIndex, around: &mut Around, out: &mut Vec<u8>| {
+            let row = &plan.rows[request.as_usize()];
+            around.fill(plan, trace, options, &Closings::of_row(row, options), request);
+            let opening = body::opening(options.endpoint);
+            let opening = if before.is_empty() { 0 } else { opening.len() };
+            out.extend_from_slice(&around.before[opening..]);
+            trace.recorded.append_text(plan.record_of[request.as_usize()], out);
+            for (key, words) in body::texts(plan, trace, options, request) {
+                key.append(words, out);
+            }
+        };
+        if !before.is_empty() {
+            out.extend_from_slice(body::opening(options.endpoint));
+        }
+        let is_live = self.histories.as_ref().is_some_and(Histories::is_live);
+        for &turn in before {
+            text(turn, &mut around, out);
+            if is_live {
+                out.extend_from_slice(ASSISTANT);
+                out.pop();
+                out.extend_from_slice(b"null");
+            }
+            out.extend_from_slice(if is_live { &USER[1..] } else { USER });
+        }
+        text(request, &mut around, out);
+        out.extend_from_slice(&around.after);
+    }
 }
 
 impl Budget {
@@ -247,6 +319,27 @@ impl Bodies {
         self.parts_of(request).iter().map(|part| u64::from(part.len)).sum()
     }
 
+    /// Bytes of the body of a request; `None` where only the server's replies will tell.
+    #[must_use]
+    pub fn known_body_bytes(&self, request: RequestIndex) -> Option<NonZero<u64>> {
+        match &self.histories {
+            Some(histories) if !histories.is_length_known(request) => None,
+            Some(histories) => NonZero::new(histories.bytes(request)),
+            None => NonZero::new(self.body_bytes(request)),
+        }
+    }
+
+    /// How memory for the server's replies is reserved, in words; `None` where none is.
+    #[must_use]
+    pub fn describe_replies(&self) -> Option<String> {
+        let histories = self.histories.as_ref().filter(|histories| histories.is_live())?;
+        let bytes = histories.reserved_bytes().div_ceil(1_000_000);
+        Some(format!(
+            "turns repeat the server's replies to those before them; {bytes} MB are reserved for \
+             replies"
+        ))
+    }
+
     /// Bytes of the body alone: the request's `Content-Length`.
     #[must_use]
     pub fn body_bytes(&self, request: RequestIndex) -> u64 {
@@ -270,10 +363,13 @@ impl Bodies {
 
     /// The plan's rows with the size of their bodies, as a log keeps them.
     pub fn plan_rows<'a>(&'a self, plan: &'a Plan) -> impl ExactSizeIterator<Item = PlanRow> + 'a {
-        plan.rows
-            .iter()
-            .zip(&self.body_bytes)
-            .map(|(row, &body_bytes)| PlanRow { body_bytes: NonZero::new(body_bytes), ..*row })
+        let known = |row: &PlanRow| self.known_body_bytes(row.request);
+        plan.rows.iter().map(move |row| PlanRow { body_bytes: known(row), ..*row })
+    }
+
+    fn bytes_of(&self, part: Part) -> &[u8] {
+        let start = part.start as usize;
+        &self.chunks[part.chunk as usize][start..start + part.len as usize]
     }
 
     fn parts_of(&self, request: RequestIndex) -> &[Part] {

@@ -38,6 +38,8 @@ pub enum When {
 pub enum Context {
     /// Each turn is what was recorded of it, and nothing else.
     Alone,
+    /// A turn is added to the texts of all turns before it; what the server answers is not sent.
+    Turns,
     /// A turn is added to all turns before it and the server's own answers to them.
     LiveAnswers,
 }
@@ -126,18 +128,10 @@ impl RenderOptions {
         if !self.endpoint_named && trace.recorded.prompts {
             self.endpoint = Endpoint::Completions;
         }
-        let live = match self.context {
-            Some(context) => context == Context::LiveAnswers,
-            // Turns of AIPerf's dialect are what is new in them.
-            None => trace.recorded.dialect,
-        };
-        let continued = (0..).zip(&trace.records).find(|(place, record)| {
-            let content = trace.recorded.content_of(*place);
-            record.turn > 0 && matches!(content, Content::Words | Content::Prompt)
-        });
-        if let Some((_, record)) = continued.filter(|_| live) {
-            return Err(RenderError::LiveAnswers(record.row));
-        }
+        // Turns of AIPerf's dialect are what is new in them.
+        let of_format = if trace.recorded.dialect { Context::LiveAnswers } else { Context::Alone };
+        self.context.get_or_insert(of_format);
+        self.check_turns(trace)?;
         let messages = trace.recorded.contents.contains(&Content::Messages);
         if messages && self.endpoint == Endpoint::Completions {
             return Err(RenderError::MessagesToCompletions);
@@ -157,6 +151,31 @@ impl RenderOptions {
             }
         }
         Ok(self)
+    }
+}
+
+impl RenderOptions {
+    /// Refuses turns that could not be added to those before them.
+    fn check_turns(&self, trace: &Trace) -> Result<(), RenderError> {
+        if self.context == Some(Context::Alone) {
+            return Ok(());
+        }
+        // For each session, whether its turns are only what is new in them.
+        let mut met: Vec<Option<bool>> = vec![None; trace.sessions.len()];
+        for (place, record) in (0..).zip(&trace.records) {
+            let content = trace.recorded.content_of(place);
+            let is_delta = matches!(content, Content::Words | Content::Prompt);
+            match met[record.session.as_usize()].replace(is_delta) {
+                Some(other) if other != is_delta => {
+                    return Err(RenderError::MixedSession(record.row));
+                }
+                Some(true) if self.endpoint == Endpoint::Completions => {
+                    return Err(RenderError::TurnsToCompletions(record.row));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -14,7 +14,9 @@ use crossbeam::queue::ArrayQueue;
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::units::{CoreIndex, RequestIndex};
 
+use crate::render::live::{Length, Live, Piece, Pieces};
 use crate::render::page::Rendered;
+use crate::render::replies::Page;
 use crate::render::{Bodies, Part};
 
 /// Requests a core takes out of its window in one go when it has nothing better to do.
@@ -53,6 +55,8 @@ pub enum Supply {
     Whole(Arc<Bodies>),
     /// What is there of a moving window.
     Ahead(Store),
+    /// Everything but what the server has to say first.
+    Live(Box<Live>),
 }
 
 /// A core's end of its window.
@@ -65,17 +69,18 @@ pub struct Store {
     table: Vec<Option<Arc<Rendered>>>,
 }
 
-/// What keeps a request's bytes where they are.
+/// What keeps a slice of a request where it is.
 #[derive(Debug)]
-pub struct Share {
-    bytes: Shared,
-    request: RequestIndex,
-}
+pub struct Share(Shared);
 
 #[derive(Debug)]
 enum Shared {
-    Whole(Arc<Bodies>),
-    Ahead(Arc<Rendered>),
+    Nothing,
+    Whole(Arc<Bodies>, Part),
+    Ahead(Arc<Rendered>, usize),
+    Fixed(&'static [u8]),
+    Reply(Arc<Page>, usize),
+    Length(Arc<Length>),
 }
 
 /// The slices of a request.
@@ -86,6 +91,7 @@ pub struct Parts<'a>(Slices<'a>);
 enum Slices<'a> {
     Whole { chunks: &'a [Box<[u8]>], parts: slice::Iter<'a, Part> },
     Ahead { rendered: &'a Rendered, next: usize },
+    Live(Pieces<'a>),
 }
 
 impl Window {
@@ -132,7 +138,10 @@ impl Supply {
     #[must_use]
     pub fn of(source: &Source, core: CoreIndex) -> Self {
         match source {
-            Source::Whole(bodies) => Self::Whole(Arc::clone(bodies)),
+            Source::Whole(bodies) => match &bodies.histories {
+                Some(histories) => Self::Live(Box::new(Live::new(bodies, histories, core))),
+                None => Self::Whole(Arc::clone(bodies)),
+            },
             Source::Ahead(windows) => {
                 let window = Arc::clone(&windows[usize::from(core.0)]);
                 let table = (0..window.requests).map(|_| None).collect();
@@ -173,6 +182,39 @@ impl Supply {
         }
     }
 
+    /// `request` is about to leave: what it repeats is put together. Returns whether its reply is
+    /// [heard](Supply::hear).
+    pub fn begin(&mut self, request: RequestIndex) -> bool {
+        match self {
+            Self::Whole(_) | Self::Ahead(_) => false,
+            Self::Live(live) => live.begin(request),
+        }
+    }
+
+    /// A piece of the reply to `request`, as it stands in the JSON.
+    pub fn hear(&mut self, request: RequestIndex, piece: &[u8]) {
+        if let Self::Live(live) = self {
+            live.hear(request, piece);
+        }
+    }
+
+    /// Whether something of the reply to `request` found no room.
+    #[must_use]
+    pub fn is_cut(&self, request: RequestIndex) -> bool {
+        match self {
+            Self::Whole(_) | Self::Ahead(_) => false,
+            Self::Live(live) => live.is_cut(request),
+        }
+    }
+
+    /// `request` has ended, and its reply is repeated if it ended `well`.
+    pub fn ended(&mut self, request: RequestIndex, well: bool) {
+        if let Self::Live(live) = self {
+            live.end(request, well);
+        }
+        self.done(request);
+    }
+
     /// The whole HTTP request, head first, in the slices a vectored write takes.
     ///
     /// # Panics
@@ -184,6 +226,7 @@ impl Supply {
             Self::Ahead(store) => {
                 Parts(Slices::Ahead { rendered: store.rendered(request), next: 0 })
             }
+            Self::Live(live) => Parts(Slices::Live(live.pieces(request))),
         }
     }
 
@@ -196,6 +239,7 @@ impl Supply {
         match self {
             Self::Whole(bodies) => bodies.request_bytes(request),
             Self::Ahead(store) => store.rendered(request).bytes(),
+            Self::Live(live) => live.request_bytes(request),
         }
     }
 
@@ -212,28 +256,41 @@ impl Supply {
         }
     }
 
-    /// Keeps the bytes of `request` where they are for as long as the share lives, also when it is
-    /// [done](Supply::done).
+    /// Keeps slice number `part` of `request` where it is for as long as the share lives, also when
+    /// the request is [done](Supply::done); nothing if there is no such slice.
     ///
     /// # Panics
     /// When the request is not [ready](Supply::ready), or done.
     #[must_use]
-    pub fn share(&self, request: RequestIndex) -> Share {
-        let bytes = match self {
-            Self::Whole(bodies) => Shared::Whole(Arc::clone(bodies)),
-            Self::Ahead(store) => Shared::Ahead(Arc::clone(store.present(request))),
-        };
-        Share { bytes, request }
+    pub fn share(&self, request: RequestIndex, part: usize) -> Share {
+        Share(match self {
+            Self::Whole(bodies) => match bodies.parts_of(request).get(part) {
+                Some(&part) => Shared::Whole(Arc::clone(bodies), part),
+                None => Shared::Nothing,
+            },
+            Self::Ahead(store) => Shared::Ahead(Arc::clone(store.present(request)), part),
+            Self::Live(live) => match live.pieces(request).nth(part) {
+                Some(Piece::Rendered(bodies, part)) => Shared::Whole(Arc::clone(bodies), part),
+                Some(Piece::Fixed(bytes)) => Shared::Fixed(bytes),
+                Some(Piece::Reply(page, used)) => Shared::Reply(Arc::clone(page), used),
+                Some(Piece::Length(length)) => Shared::Length(Arc::clone(length)),
+                None => Shared::Nothing,
+            },
+        })
     }
 }
 
 impl Share {
-    /// The request's slices.
+    /// The slice.
     #[must_use]
-    pub fn parts(&self) -> Parts<'_> {
-        match &self.bytes {
-            Shared::Whole(bodies) => bodies.parts(self.request),
-            Shared::Ahead(rendered) => Parts(Slices::Ahead { rendered, next: 0 }),
+    pub fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Shared::Nothing => &[],
+            Shared::Whole(bodies, part) => bodies.bytes_of(*part),
+            Shared::Ahead(rendered, part) => rendered.part(*part).unwrap_or_default(),
+            Shared::Fixed(bytes) => bytes,
+            Shared::Reply(page, used) => &page[..*used],
+            Shared::Length(length) => length.bytes(),
         }
     }
 }
@@ -290,6 +347,7 @@ impl<'a> Iterator for Parts<'a> {
                 *next += skipped + 1;
                 Some(part)
             }
+            Slices::Live(pieces) => pieces.nth(skipped).map(Piece::bytes),
         }
     }
 
@@ -297,6 +355,7 @@ impl<'a> Iterator for Parts<'a> {
         let left = match &self.0 {
             Slices::Whole { parts, .. } => parts.len(),
             Slices::Ahead { rendered, next } => rendered.part_count().saturating_sub(*next),
+            Slices::Live(pieces) => pieces.len(),
         };
         (left, Some(left))
     }

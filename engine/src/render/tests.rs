@@ -11,7 +11,7 @@ use onbeat_shared::units::{RequestIndex, SessionIndex, TraceNanos};
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 use serde_json::Value;
 
-use super::{Bodies, Context, Endpoint, RenderError, RenderOptions, append_body, render};
+use super::{Bodies, Context, Endpoint, Preview, RenderError, RenderOptions, render};
 use crate::limits::WRITE_PARTS_MAX;
 use crate::plan::{Plan, PlanOptions, build};
 
@@ -56,6 +56,17 @@ pub(super) fn planned(trace: &Trace) -> Plan {
 
 pub(super) fn request(bodies: &Bodies, request: u32) -> Vec<u8> {
     bodies.parts(RequestIndex(request)).flatten().copied().collect()
+}
+
+/// The body as a plan shows it.
+fn append_body(
+    plan: &Plan,
+    trace: &Trace,
+    options: &RenderOptions,
+    request: RequestIndex,
+    out: &mut Vec<u8>,
+) {
+    Preview::new(plan, trace, options).expect("turns in order").append(request, out);
 }
 
 /// Head and body of a request.
@@ -336,9 +347,9 @@ fn rows_that_hold_messages_or_bodies_are_sent_as_they_stand() {
     let completions = RenderOptions { endpoint: Endpoint::Completions, ..RenderOptions::default() };
     let refused = completions.for_trace(&trace, true).expect_err("messages");
     assert_eq!(refused, RenderError::MessagesToCompletions);
-    trace.records[1].turn = 1;
-    let refused = RenderOptions::default().for_trace(&trace, true).expect_err("a second turn");
-    assert_eq!(refused, RenderError::LiveAnswers(2));
+    (trace.records[2].session, trace.records[2].turn) = (trace.records[1].session, 1);
+    let refused = RenderOptions::default().for_trace(&trace, true).expect_err("two kinds");
+    assert_eq!(refused, RenderError::MixedSession(3));
     let alone = RenderOptions { context: Some(Context::Alone), ..RenderOptions::default() };
     assert!(alone.for_trace(&trace, true).is_ok());
 }

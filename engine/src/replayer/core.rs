@@ -305,7 +305,8 @@ impl Core {
     pub(super) fn end(&mut self, request: RequestIndex, done: &Record) {
         self.sink.push(done);
         self.remaining -= 1;
-        let Record::Done { time, .. } = *done else { return };
+        let Record::Done { time, class, .. } = *done else { return };
+        self.supply.ended(request, class == Class::Ok);
         let queue = &mut self.queue;
         let released = &mut self.released;
         self.sessions.end(request, time, |ready| {

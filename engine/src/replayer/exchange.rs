@@ -51,6 +51,9 @@ impl Core {
         let request = exchange.request;
         let slot = &mut self.slots[index as usize];
         slot.reader.begin(self.assignment.streaming);
+        if self.supply.begin(request) {
+            slot.reader.keep_text();
+        }
         let is_sealed = slot.tls.is_some();
         if is_sealed {
             self.seal_first(index, &mut exchange);
@@ -129,7 +132,7 @@ impl Core {
         let slot = &self.slots[index as usize];
         let exchange = slot.exchange.as_ref().filter(|_| slot.blocked)?;
         let (request, part, offset) = (exchange.request, exchange.part, exchange.part_offset);
-        Some(Lent::new(self.supply.share(request), part, offset))
+        Some(Lent::new(self.supply.share(request, part), offset))
     }
 
     /// The driver wrote bytes of `request` on slot `index`, or could not.
@@ -186,6 +189,7 @@ impl Core {
         }
         let mut scribe = Scribe {
             exchange,
+            supply: &mut self.supply,
             sink: &mut self.sink,
             counters: &self.counters,
             secrets: &self.assignment.secrets,
@@ -228,6 +232,7 @@ impl Core {
         }
         let mut scribe = Scribe {
             exchange,
+            supply: &mut self.supply,
             sink: &mut self.sink,
             counters: &self.counters,
             secrets: &self.assignment.secrets,
@@ -274,6 +279,9 @@ impl Core {
         let mut flags = end.flags;
         if exchange.resent {
             flags = flags.with(DoneFlags::RESENT);
+        }
+        if self.supply.is_cut(request) {
+            flags = flags.with(DoneFlags::REPLY_CUT);
         }
         if exchange.underrun {
             flags = flags.with(DoneFlags::UNDERRUN);
@@ -336,6 +344,7 @@ fn advance(exchange: &mut Exchange, supply: &Supply, taken: usize) {
 /// belongs behind the last.
 struct Scribe<'a> {
     exchange: &'a mut Exchange,
+    supply: &'a mut Supply,
     sink: &'a mut Sink,
     counters: &'a Counters,
     secrets: &'a [Secret],
@@ -363,6 +372,7 @@ impl Scribe<'_> {
                     self.sink.push(&Record::Chunk { request, time, kind, tokens, bytes });
                 }
             }
+            Answer::Text { raw, .. } => self.supply.hear(request, raw),
             Answer::Usage(usage) => self.exchange.usage = Some(usage),
             // What the reader says of an answer that we ended ourselves is not the cause.
             Answer::ErrorText(_) if self.exchange.doomed.is_some() => {}

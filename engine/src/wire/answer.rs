@@ -98,6 +98,11 @@ impl AnswerReader {
         self.bytes = 0;
     }
 
+    /// Hands out what the answer says ([`Answer::Text`]), until the next [`AnswerReader::begin`].
+    pub const fn keep_text(&mut self) {
+        self.facts.keeps_text = true;
+    }
+
     /// Takes the bytes of one read and tells `sink` what they meant. Returns the end as soon as it
     /// is known; the connection is then either reusable or to be closed.
     ///

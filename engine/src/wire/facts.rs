@@ -16,6 +16,7 @@ use onbeat_shared::log::record::{ChunkKind, UNKNOWN_TOKENS, Usage};
 use super::Answer;
 use super::delta::{self, Choice, Complaint, Document};
 use super::pattern::{Common, Pattern};
+use super::said::{Said, said};
 use super::sse::{Event, Listener, Name};
 use super::words::Words;
 
@@ -30,6 +31,8 @@ pub(super) struct Reading<'a, S> {
 pub(super) struct Facts {
     choices: Vec<Choice>,
     pattern: Pattern,
+    /// Somebody wants to know what is said.
+    pub(super) keeps_text: bool,
     pub(super) words: Words,
     pub(super) usage: Option<Usage>,
     pub(super) finish: FinishReason,
@@ -62,6 +65,7 @@ impl Facts {
         Self {
             choices: Vec::with_capacity(16),
             pattern: Pattern::new(),
+            keeps_text: false,
             words: Words::new(),
             usage: None,
             finish: FinishReason::Unknown,
@@ -77,6 +81,7 @@ impl Facts {
     /// Makes ready for the next answer.
     pub(super) fn clear(&mut self) {
         self.pattern.clear();
+        self.keeps_text = false;
         self.words.clear();
         self.usage = None;
         self.finish = FinishReason::Unknown;
@@ -102,6 +107,9 @@ impl Facts {
                 [b'\r', b'\n', b'\r', b'\n', ..] => 4,
                 _ => break,
             };
+            if self.keeps_text {
+                self.say(self.pattern.text_of(&rest[used..end], true), sink);
+            }
             self.alike(found.text, sink);
             used = end + ends;
         }
@@ -118,6 +126,15 @@ impl Facts {
         self.chunk(kind, more, text, choice, sink);
     }
 
+    /// Hands out the text of an event like the pattern.
+    fn say(&self, raw: &[u8], sink: &mut impl FnMut(Answer<'_>)) {
+        let Common { kind, choice, .. } = self.pattern.common();
+        let reasoning = kind == ChunkKind::REASONING;
+        if choice == 0 && (reasoning || kind == ChunkKind::TEXT) {
+            sink(Answer::Text { raw, reasoning });
+        }
+    }
+
     /// An event of a stream.
     fn event(&mut self, event: Event<'_>, sink: &mut impl FnMut(Answer<'_>)) {
         if self.done {
@@ -128,6 +145,9 @@ impl Facts {
         if event.name != Name::Error
             && let Some(found) = self.pattern.match_data(data)
         {
+            if self.keeps_text {
+                self.say(self.pattern.text_of(data, false), sink);
+            }
             self.alike(found.text, sink);
             return;
         }
@@ -146,6 +166,9 @@ impl Facts {
             (Ok(Document { error: Some(complaint), .. }), _) => self.complain(complaint),
             (Ok(document), _) => {
                 self.pattern.learn(data, &document, &self.choices);
+                if self.keeps_text {
+                    say_all(data, sink);
+                }
                 self.content(document.usage, sink);
             }
             // An event without data is a heartbeat, and foreign event types need not be JSON.
@@ -163,6 +186,9 @@ impl Facts {
             Ok(Document { error: Some(complaint), .. }) => self.complain(complaint),
             Ok(document) => {
                 self.usage = document.usage;
+                if self.keeps_text {
+                    say_all(body, sink);
+                }
                 self.finishes(sink);
             }
             Err(_) => self.not_json(body),
@@ -238,4 +264,9 @@ impl Facts {
             self.words.quote(&data[..data.len().min(EXCERPT)]);
         }
     }
+}
+
+/// Hands out the text of a document.
+fn say_all(json: &[u8], sink: &mut impl FnMut(Answer<'_>)) {
+    said(json, &mut |Said { raw, reasoning }| sink(Answer::Text { raw, reasoning }));
 }

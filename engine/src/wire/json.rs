@@ -360,6 +360,12 @@ impl<'a> Text<'a> {
         if self.escaped { self.copy_name(space) } else { self.raw }
     }
 
+    /// The text as it stands, with its escapes.
+    #[inline]
+    pub(super) const fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
     /// Bytes of the text without escapes.
     #[inline]
     pub(super) fn len(&self) -> usize {

@@ -21,6 +21,7 @@ mod facts;
 mod json;
 mod pattern;
 mod response;
+mod said;
 mod sse;
 mod strings;
 mod usage;
@@ -61,6 +62,14 @@ pub enum Answer<'a> {
         bytes: u32,
         /// The choice's index.
         choice: u16,
+    },
+    /// A piece of what the choice with index 0 says, in the order it says it; only for who asked
+    /// ([`AnswerReader::keep_text`]).
+    Text {
+        /// The inside of a JSON string, or of one of several; its escapes are well formed.
+        raw: &'a [u8],
+        /// It is reasoning, and its event has no answer text.
+        reasoning: bool,
     },
     /// The last usage that said anything; comes once, right before the end.
     Usage(Usage),

@@ -96,6 +96,11 @@ impl Pattern {
         self.common
     }
 
+    /// What its events say beside their text.
+    pub(super) const fn common(&self) -> Common {
+        self.common
+    }
+
     /// The event line that `bytes` start with, up to the end of its data, if it is known.
     #[inline]
     pub(super) fn match_line(&self, bytes: &[u8]) -> Option<Match> {
@@ -106,6 +111,22 @@ impl Pattern {
     #[inline]
     pub(super) fn match_data(&self, data: &[u8]) -> Option<Match> {
         self.match_from(FIELD.len(), data).filter(|found| found.used == data.len())
+    }
+
+    /// The text of an event line, or of its data alone, that is known; with its escapes.
+    pub(super) fn text_of<'b>(&self, bytes: &'b [u8], with_field: bool) -> &'b [u8] {
+        let mut rest = bytes;
+        let mut from = if with_field { 0 } else { FIELD.len() };
+        for gap in &self.gaps[..self.gap_count] {
+            rest = rest.get(gap.start - from..).unwrap_or_default();
+            let length = match_string(rest).map_or(0, |(length, _)| length);
+            if gap.is_text {
+                return &rest[..length];
+            }
+            rest = &rest[length..];
+            from = gap.end;
+        }
+        &[]
     }
 
     /// Takes `data` as the pattern if it can be one. It was read as `document` and `choices`, and
@@ -267,6 +288,8 @@ mod tests {
         assert_eq!(text(&pattern, &(data("a") + " ")), None);
         let line = format!("data: {}\n\nda", data("word"));
         let found = pattern.match_line(line.as_bytes()).expect("known");
+        assert_eq!(pattern.text_of(line.as_bytes(), true), b"word");
+        assert_eq!(pattern.text_of(&line.as_bytes()[6..], false), b"word");
         assert_eq!(&line[found.used..], "\n\nda");
         for length in 0..line.len() - 4 {
             assert_eq!(pattern.match_line(&line.as_bytes()[..length]), None);
@@ -287,6 +310,7 @@ mod tests {
         learn(&mut pattern, &data("b", "y"));
         for noise in ["y", "", r"\n", "a long one"] {
             assert_eq!(text(&pattern, &data("bc", noise)), Some(2), "{noise}");
+            assert_eq!(pattern.text_of(data("b\\n", noise).as_bytes(), false), b"b\\n");
         }
     }
 

@@ -12,6 +12,8 @@ pub(super) struct Transcript {
     pub(super) events: usize,
     /// Choice, kind, tokens and bytes of every content event.
     pub(super) chunks: Vec<(u16, u8, u32, u32)>,
+    /// Pieces of the first choice's text, and whether each is reasoning.
+    pub(super) text: Vec<(bool, Vec<u8>)>,
     pub(super) usage: Option<Usage>,
     pub(super) finishes: Vec<FinishReason>,
     pub(super) words: Option<String>,
@@ -71,6 +73,7 @@ pub(super) fn read<'p>(
         heads: vec![],
         events: 0,
         chunks: vec![],
+        text: vec![],
         usage: None,
         finishes: vec![],
         words: None,
@@ -92,6 +95,7 @@ pub(super) fn read<'p>(
             assert!(said.events > 0, "content belongs to an event");
             said.chunks.push((choice, kind.0, tokens, bytes));
         }
+        Answer::Text { raw, reasoning } => said.text.push((reasoning, raw.to_vec())),
         Answer::Usage(usage) => assert_eq!(said.usage.replace(usage), None, "usage comes once"),
         Answer::Finish(reason) => said.finishes.push(reason),
         Answer::ErrorText(text) => {
@@ -101,6 +105,7 @@ pub(super) fn read<'p>(
         }
     };
     reader.begin(true);
+    reader.keep_text();
     assert!(!reader.started() && !reader.settled());
     let mut end = None;
     let mut pushed = 0;

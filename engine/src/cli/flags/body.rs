@@ -119,8 +119,13 @@ pub enum WhenFlag {
 pub enum ContextFlag {
     /// Each turn is what was recorded of it, and nothing else.
     MessageArrayWithResponses,
-    /// A turn is added to the turns before it and the server's answers to them (not possible yet).
+    /// A turn is added to the texts of the turns before it; what the server answers is not sent.
+    DeltasWithResponses,
+    /// A turn is added to the turns before it and the server's answers to them.
     DeltasWithoutResponses,
+    /// Not defined further than its name, in AIPerf neither: refused.
+    #[value(hide = true)]
+    MessageArrayWithoutResponses,
 }
 
 /// One `--extra-inputs` as typed.
@@ -177,10 +182,7 @@ impl BodyFlags {
             legacy_max_tokens: self.use_legacy_max_tokens,
             extra: self.extra_inputs.iter().flat_map(|extra| extra.0.clone()).collect(),
             omit_kv_hints: self.omit_kv_hints,
-            context: self.context_mode.map(|mode| match mode {
-                ContextFlag::MessageArrayWithResponses => Context::Alone,
-                ContextFlag::DeltasWithoutResponses => Context::LiveAnswers,
-            }),
+            context: self.context_mode.map(ContextFlag::meant).transpose()?,
             headers: headers.collect(),
             session_header: self.session_header.clone(),
             api_key: self.api_key.clone().filter(|key| !key.reveal().is_empty()),
@@ -205,6 +207,22 @@ impl BodyFlags {
         });
         let words = "--api-key shows in the list of processes; OPENAI_API_KEY does not";
         typed.then(|| words.to_owned()).into_iter().collect()
+    }
+}
+
+impl ContextFlag {
+    fn meant(self) -> Result<Context, EngineError> {
+        match self {
+            Self::MessageArrayWithResponses => Ok(Context::Alone),
+            Self::DeltasWithResponses => Ok(Context::Turns),
+            Self::DeltasWithoutResponses => Ok(Context::LiveAnswers),
+            Self::MessageArrayWithoutResponses => Err(EngineError::Usage(
+                "--context-mode message_array_without_responses is a name that AIPerf reserves and \
+                 gives no meaning yet; deltas_without_responses puts the server's answers between \
+                 the turns"
+                    .to_owned(),
+            )),
+        }
     }
 }
 
