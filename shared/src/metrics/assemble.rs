@@ -21,7 +21,7 @@ use super::throughput::{
 };
 use super::tokens::Source;
 use super::verdict::{Evidence, reasons};
-use crate::log::{Class, Outcome};
+use crate::log::{Class, DoneFlags, Outcome};
 use crate::run::{End, Run, State};
 
 /// The numbers of a run, or of a time range of it.
@@ -53,6 +53,7 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     notes.lone_lateness_us = lateness.lone;
     notes.first_errors = first_errors(&selection);
     notes.warnings.clone_from(&run.warnings);
+    notes.warnings.extend(cut_replies(&selection));
     Report {
         schema_version: SCHEMA_VERSION,
         run: run_facts(run, seconds),
@@ -65,6 +66,19 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
         cache: cache(&selection),
         slo: goodput(&selection, options.slo.as_ref(), seconds),
         notes,
+    }
+}
+
+/// How many replies found no room to be repeated whole, in words.
+fn cut_replies(selection: &Selection<'_>) -> Option<String> {
+    let requests = &selection.run().requests;
+    let is_cut = |&i: &usize| requests.flags(i).has(DoneFlags::REPLY_CUT);
+    match selection.requests().filter(is_cut).count() {
+        0 => None,
+        1 => Some("1 reply was longer than the room for it: later turns repeat it cut".to_owned()),
+        count => Some(format!(
+            "{count} replies were longer than the room for them: later turns repeat them cut"
+        )),
     }
 }
 
