@@ -66,6 +66,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let mut render = args.body.options()?;
     let path = args.trace.path()?;
     let mut trace = trace::load(path, &args.trace.options())?;
+    let synthesised = plan::synthesise(&mut trace, &options)?;
     let plan = plan::build(&trace, &options)?;
     let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if args.bodies {
@@ -79,7 +80,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         tell(&warning.to_string());
     }
     let typed = [args.timing.warnings(), args.body.warnings()].concat();
-    for warning in plan.warnings.iter().chain(&typed).chain(&args.unused.told()) {
+    for warning in plan.warnings.iter().chain(&synthesised).chain(&typed).chain(&args.unused.told()) {
         tell(warning);
     }
     if let Some(words) = left_out(&plan.left_out) {

@@ -82,7 +82,7 @@ pub(crate) fn chains(trace: &Trace, sends: &[Send], options: &PlanOptions) -> Ch
 fn think_ns(trace: &Trace, before: &Send, send: &Send, options: &PlanOptions) -> i64 {
     let gap_ns = send.due_ns.saturating_sub(before.due_ns).max(0);
     let recorded = trace.recorded.duration_ns.get(before.record as usize).copied().flatten();
-    let service_ns = options.speedup.divide(i128::from(recorded.unwrap_or(0))).unwrap_or(i64::MAX);
+    let service_ns = options.clock().divide(i128::from(recorded.unwrap_or(0))).unwrap_or(i64::MAX);
     gap_ns.saturating_sub(service_ns).max(0)
 }
 

@@ -13,12 +13,15 @@ pub enum PlanError {
     DueOutOfRange(u64),
     /// More requests than a log can number.
     TooManyRequests(u64),
+    /// Options that this trace cannot be planned with: what to give instead.
+    Unfit(String),
 }
 
 impl fmt::Display for PlanError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing(why) => write!(out, "nothing to send: {why}"),
+            Self::Unfit(why) => out.write_str(why),
             Self::DueOutOfRange(row) => write!(
                 out,
                 "line {row}: with this --replay-speedup its request would be due more than 292 \
@@ -38,6 +41,9 @@ impl std::error::Error for PlanError {}
 
 impl From<PlanError> for EngineError {
     fn from(error: PlanError) -> Self {
-        Self::Input(error.to_string())
+        match error {
+            PlanError::Unfit(words) => Self::Usage(words),
+            other => Self::Input(other.to_string()),
+        }
     }
 }

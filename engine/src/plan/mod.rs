@@ -14,6 +14,7 @@ pub mod options;
 mod sample;
 mod schedule;
 mod shard;
+mod synthesis;
 mod tile;
 mod twister;
 
@@ -29,6 +30,7 @@ pub use crate::plan::cancel::Cancelling;
 pub use crate::plan::error::PlanError;
 pub use crate::plan::options::PlanOptions;
 pub use crate::plan::sample::Share;
+pub use crate::plan::synthesis::{Factor, Synthesis, synthesise};
 pub use crate::plan::tile::id_of_copy;
 
 /// Which rule decides when a request may leave.

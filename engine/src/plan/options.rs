@@ -8,6 +8,7 @@ use crate::plan::PlanMode;
 use crate::plan::arrivals::Arrivals;
 use crate::plan::cancel::Cancelling;
 use crate::plan::sample::Share;
+use crate::plan::synthesis::Synthesis;
 
 /// How a trace becomes a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,12 @@ pub struct PlanOptions {
     pub duration_ns: Option<i64>,
     /// Only so many requests, in send order.
     pub request_count: Option<u64>,
+    /// Sessions start at this rate instead of at their own times.
+    pub arrivals: Option<Arrivals>,
+    /// Whether times that the trace has are not wanted.
+    pub ignore_times: bool,
+    /// How lengths and sharing are changed first; see [`crate::plan::synthesise`].
+    pub synthesis: Synthesis,
     /// How many copies of the trace are laid over each other.
     pub copies: u32,
     /// Requests to cancel by chance.
@@ -64,6 +71,9 @@ impl Default for PlanOptions {
             think_cap_ns: None,
             duration_ns: None,
             request_count: None,
+            arrivals: None,
+            ignore_times: false,
+            synthesis: Synthesis::NONE,
             copies: 1,
             cancelling: None,
             replay_cancellations: false,
@@ -72,5 +82,13 @@ impl Default for PlanOptions {
             cores: 1,
             targets: 1,
         }
+    }
+}
+
+impl PlanOptions {
+    /// How many times faster than recorded timestamps run: one of the two speed-ups is 1.
+    #[must_use]
+    pub fn clock(&self) -> Ratio {
+        if self.synthesis.speedup == Ratio::ONE { self.speedup } else { self.synthesis.speedup }
     }
 }

@@ -13,6 +13,7 @@ use onbeat_shared::trace::record::Record;
 use onbeat_shared::units::NANOS_PER_SECOND;
 
 use crate::limits::REQUESTS_MAX;
+use crate::plan::arrivals::{self, Arrivals};
 use crate::plan::{LeftOut, PlanError, PlanMode, PlanOptions, sample, tile};
 
 /// One request in send order.
@@ -38,6 +39,9 @@ pub(crate) struct Schedule {
 pub(crate) fn of(trace: &Trace, options: &PlanOptions) -> Result<Schedule, PlanError> {
     let mut left_out = LeftOut::default();
     let mut sends = timed(trace, options, &mut left_out)?;
+    if let Some(arrivals) = check_times(trace, options)? {
+        arrivals::spread(trace, &mut sends, arrivals, options.seed)?;
+    }
     sends.sort_by_key(|send| (send.due_ns, send.record));
     if options.copies > 1 {
         tile::overlay(trace, &mut sends, options.copies, options.seed)?;
@@ -73,18 +77,43 @@ pub(crate) fn of(trace: &Trace, options: &PlanOptions) -> Result<Schedule, PlanE
     Ok(Schedule { sends, left_out, warnings })
 }
 
-/// The rows that are sampled and inside the window, with their due times, in file order.
-fn timed(
-    trace: &Trace,
-    options: &PlanOptions,
-    left_out: &mut LeftOut,
-) -> Result<Vec<Send>, PlanError> {
+/// The rate that sessions arrive at; `None`: at their own times.
+fn check_times(trace: &Trace, options: &PlanOptions) -> Result<Option<Arrivals>, PlanError> {
+    let words = match (trace.recorded.untimed, options.arrivals) {
+        (true, None) => {
+            "the trace's rows have no timestamps; give the rate to send them at, like \
+             --request-rate 10"
+        }
+        (true, Some(_)) if options.start_offset_ns.or(options.end_offset_ns).is_some() => {
+            "--fixed-schedule-start-offset and --fixed-schedule-end-offset need timestamps, which \
+             the trace's rows do not have; --request-count takes the first rows"
+        }
+        (false, Some(_)) if !options.ignore_times => {
+            "the trace has timestamps of its own; add --no-fixed-schedule to send it at \
+             --request-rate instead, or leave that out"
+        }
+        (false, None) if options.ignore_times => {
+            "--no-fixed-schedule leaves the trace's timestamps out; give the rate to send it at, \
+             like --request-rate 10"
+        }
+        (_, arrivals) => return Ok(arrivals),
+    };
+    Err(PlanError::Unfit(words.to_owned()))
+}
+
+/// The window's first and last instant on the trace's own clock.
+fn window(trace: &Trace, options: &PlanOptions) -> (Option<i64>, i64) {
     // Offsets are on the trace's own clock, or from its first row where that clock began in 1970.
     let origin = trace.origin().filter(|_| trace.source.format.counts_from_1970());
     let origin_ns = origin.map_or(0, |at| at.0);
     let on_clock = |offset_ns: i64| origin_ns.saturating_add(offset_ns);
-    let start_ns = options.start_offset_ns.map(on_clock);
     let end_ns = options.end_offset_ns.map_or(i64::MAX, on_clock);
+    (options.start_offset_ns.map(on_clock), end_ns)
+}
+
+/// The rows that are sampled, inside the window and not too long, in file order.
+pub(crate) fn inside(trace: &Trace, options: &PlanOptions, left_out: &mut LeftOut) -> Vec<u32> {
+    let (start_ns, end_ns) = window(trace, options);
     let kept = options.sample.map(|share| sample::kept(trace, share, options.seed));
     let is_kept =
         |record: &Record| kept.as_ref().is_none_or(|kept| kept[record.session.as_usize()]);
@@ -103,12 +132,24 @@ fn timed(
             inside.push(place);
         }
     }
+    inside
+}
+
+/// The rows that are [`inside`], with their due times, in file order.
+fn timed(
+    trace: &Trace,
+    options: &PlanOptions,
+    left_out: &mut LeftOut,
+) -> Result<Vec<Send>, PlanError> {
+    let inside = inside(trace, options, left_out);
+    let (start_ns, _) = window(trace, options);
+    let clock = options.clock();
     let first = inside.iter().map(|&place| trace.records[place as usize].at.0).min();
     let zero_ns = start_ns.or(first).unwrap_or(0);
     let send = |record: u32| {
         let row = &trace.records[record as usize];
         let offset_ns = i128::from(row.at.0) - i128::from(zero_ns);
-        let due_ns = options.speedup.divide(offset_ns).ok_or(PlanError::DueOutOfRange(row.row))?;
+        let due_ns = clock.divide(offset_ns).ok_or(PlanError::DueOutOfRange(row.row))?;
         Ok(Send { record, copy: 0, due_ns })
     };
     inside.into_iter().map(send).collect()

@@ -11,7 +11,7 @@ use onbeat_shared::trace::{Format, Source, Trace};
 use onbeat_shared::units::{NANOS_PER_MILLI, SessionIndex, TraceNanos};
 use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, proptest};
 
-use super::{Plan, PlanError, PlanMode, PlanOptions, build};
+use super::{Arrivals, Pattern, Plan, PlanError, PlanMode, PlanOptions, Synthesis, build};
 
 /// Rows of (timestamp in ms, session, turn), 100 tokens each.
 fn trace(rows: &[(i64, u32, u32)]) -> Trace {
@@ -351,4 +351,56 @@ proptest! {
             prop_assert!(error <= 1, "{error}");
         }
     }
+}
+
+fn at_rate(rate: &str) -> PlanOptions {
+    let arrivals = Arrivals { rate: speedup(rate), pattern: Pattern::Constant };
+    PlanOptions { arrivals: Some(arrivals), ..PlanOptions::default() }
+}
+
+fn words(trace: &Trace, options: &PlanOptions) -> String {
+    match build(trace, options) {
+        Err(error @ PlanError::Unfit(_)) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn rows_without_times_need_a_rate() {
+    let mut trace = trace(&[(0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 2, 0)]);
+    trace.recorded.untimed = true;
+    trace.recorded.delay_ns = vec![Some(0), Some(0), Some(5), Some(0)];
+    assert!(words(&trace, &PlanOptions::default()).contains("--request-rate 10"));
+    let plan = built(&trace, &at_rate("4"));
+    assert_eq!(lines(&plan), [1, 3, 2, 4]);
+    let dues: Vec<_> = plan.rows.iter().map(|row| row.due.map(|due| due.0)).collect();
+    assert_eq!(dues, [Some(0), None, Some(250_000_000), Some(500_000_000)]);
+    assert_eq!(plan.rows[1].think_ns, Some(5));
+    let late = PlanOptions { start_offset_ns: Some(1), ..at_rate("4") };
+    assert!(words(&trace, &late).contains("need timestamps"));
+}
+
+#[test]
+fn times_are_given_up_only_when_told_so() {
+    let trace = trace(&[(0, 0, 0), (1_000, 1, 0), (1_700, 0, 1), (9_000, 2, 0)]);
+    assert!(words(&trace, &at_rate("4")).contains("--no-fixed-schedule"));
+    let told = PlanOptions { ignore_times: true, ..at_rate("4") };
+    let plan = built(&trace, &told);
+    // Sessions come every quarter of a second, and inside one nothing moves.
+    assert_eq!(lines(&plan), [1, 2, 4, 3]);
+    assert_eq!(dues_ms(&plan), [0.0, 250.0, 500.0, 1_700.0]);
+    let neither = PlanOptions { arrivals: None, ..told };
+    assert!(words(&trace, &neither).contains("--request-rate"));
+}
+
+#[test]
+fn a_synthesis_speed_up_leaves_delays_alone() {
+    let mut trace = trace(&[(0, 0, 0), (100, 0, 1), (400, 1, 0)]);
+    trace.recorded.delay_ns = vec![None, Some(100), None];
+    let synthesis = Synthesis { speedup: speedup("4"), ..Synthesis::NONE };
+    let plan = built(&trace, &PlanOptions { synthesis, ..PlanOptions::default() });
+    assert_eq!(plan.rows[1].think_ns, Some(100));
+    assert_eq!(plan.rows[2].due.map(|due| due.0), Some(100 * NANOS_PER_MILLI));
+    let replayed = PlanOptions { speedup: speedup("4"), ..PlanOptions::default() };
+    assert_eq!(built(&trace, &replayed).rows[1].think_ns, Some(25));
 }

@@ -9,12 +9,16 @@ use crate::trace::error::Fault;
 use crate::trace::row::{DIALECT, HASH_IDS, Name};
 use crate::trace::scan::{Members, shown};
 
-/// First bytes of files that are traces, but not JSON Lines.
+/// First bytes of files that may hold traces, but are none.
 const MAGIC: [(&[u8], &str); 3] = [
-    (b"\x1f\x8b", "gzip-compressed; unpack it first (gzip -d)"),
-    (b"\x28\xb5\x2f\xfd", "zstd-compressed; unpack it first (zstd -d)"),
     (b"PK\x03\x04", "a zip archive; unpack it first (unzip)"),
+    (b"\xfd7zXZ\x00", "xz-compressed; unpack it first (xz -d), or use gzip or zstd"),
+    (b"BZh", "bzip2-compressed; unpack it first (bzip2 -d), or use gzip or zstd"),
 ];
+
+/// Members that a request body does not have, but a row about a request does.
+const ABOUT: [&str; 7] =
+    ["input_length", "output_length", "session_id", "delay", "text_input", "payload", "extra"];
 
 /// Members of a kv-cache-tester conversation.
 const AGENTIC: [&str; 2] = ["requests", "block_size"];
@@ -27,6 +31,11 @@ pub(crate) fn format_of(path: &Path, line: u64, bytes: &[u8]) -> Result<Format, 
     let has = |name: &str| Members::of(bytes).any(|member| member.is_called(name));
     if has(Name::ChatId.key()) {
         return Ok(Format::Bailian);
+    }
+    // What is asked, and of which model: a whole body, with nothing said about it.
+    let body = has("model") && (has("messages") || has("prompt"));
+    if body && !ABOUT.into_iter().any(has) {
+        return Ok(Format::RawPayload);
     }
     let lengths = has(Name::InputLength.key());
     let mooncake = lengths && (has(Name::Timestamp.key()) || has(HASH_IDS));
@@ -45,7 +54,8 @@ pub(crate) fn format_of(path: &Path, line: u64, bytes: &[u8]) -> Result<Format, 
     let fault = Fault::line(
         format!("an object with the keys {}", keys.join(", ")),
         "a row of a Bailian trace (chat_id, timestamp, input_length, output_length) or of a \
-         Mooncake trace (timestamp, input_length, output_length, hash_ids)",
+         Mooncake trace (timestamp, input_length, output_length, hash_ids), or a request body \
+         (model, and messages or prompt)",
     );
     Err(TraceError::Row { path: path.to_owned(), line, fault })
 }
@@ -66,6 +76,15 @@ mod tests {
         assert_eq!(told(mooncake), Ok(Format::Mooncake));
         assert_eq!(told(r#"{"session_id":"a","text_input":"x"}"#), Ok(Format::Mooncake));
         assert_eq!(told("[{"), Ok(Format::Mooncake));
+        let messages = r#""messages":[{"role":"user","content":"x"}]"#;
+        assert_eq!(told(&format!(r#"{{"model":"m",{messages}}}"#)), Ok(Format::RawPayload));
+        assert_eq!(told(r#"{"prompt":"x","model":"m","timestamp":1}"#), Ok(Format::RawPayload));
+        let row = format!(r#"{{{messages},"output_length":3,"timestamp":1}}"#);
+        assert_eq!(told(&row), Ok(Format::Mooncake));
+        assert_eq!(
+            told(&format!(r#"{{"payload":{{"model":"m",{messages}}}}}"#)),
+            Ok(Format::Mooncake)
+        );
     }
 
     #[test]
@@ -80,7 +99,7 @@ mod tests {
                 Ok(format) => assert_eq!((format, words), (Format::Mooncake, "t: ")),
             }
         }
-        let gzip = format_of(Path::new("t"), 1, b"\x1f\x8b\x08\x00").expect_err("packed");
-        assert!(gzip.to_string().contains("gzip -d"));
+        let zip = format_of(Path::new("t"), 1, b"PK\x03\x04\x14\x00").expect_err("packed");
+        assert!(zip.to_string().contains("unzip"));
     }
 }

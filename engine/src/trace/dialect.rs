@@ -5,11 +5,14 @@
 //! with one `session_id` are the turns of a session, in file order. A later turn needs no
 //! `timestamp`: it waits `delay` milliseconds after the end of the one before it. `extra` is added
 //! to the body. Texts are checked here and read by [`texts`] once it is known which are sent.
+//!
+//! Lines that are whole bodies themselves (`raw_payload`) are the plainest of such rows: what is
+//! sent is the line, without its `timestamp` if it has one.
 
 use std::path::Path;
 
-use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::recorded::{Content, Texts};
+use onbeat_shared::trace::{Format, Trace};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value as Json};
 
@@ -29,6 +32,7 @@ const MESSAGES: &str = "messages";
 const PAYLOAD: &str = "payload";
 const TOOLS: &str = "tools";
 const EXTRA: &str = "extra";
+const PROMPT: &str = "prompt";
 
 /// What one row says beside its lengths and ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,12 +47,14 @@ pub(crate) struct Facts {
 pub(crate) struct Rows {
     pub(crate) sessions: Keys,
     pub(crate) facts: Vec<Facts>,
+    /// Whether lines that are bodies are for the completions endpoint; `None` before the first.
+    pub(crate) completions: Option<bool>,
 }
 
 impl Rows {
     /// Adds the next row, the `place`th, if it or one before it has members of the dialect.
     pub(crate) fn add(&mut self, place: usize, text: RowText<'_>) -> Result<Facts, Fault> {
-        if text.row.dialect.is_none() {
+        if text.row.dialect.is_none() && !untimed(text) {
             if !self.facts.is_empty() {
                 self.facts.push(Facts::default());
                 self.sessions.push(None);
@@ -64,6 +70,43 @@ impl Rows {
         self.facts.push(facts);
         Ok(facts)
     }
+}
+
+impl Rows {
+    /// Adds the next row, which is a whole body.
+    pub(crate) fn add_body(&mut self, text: RowText<'_>) -> Result<Facts, Fault> {
+        let messages = raw(text, MESSAGES);
+        let listed = |value| {
+            serde_json::from_slice::<Vec<IgnoredAny>>(value).is_ok_and(|list| !list.is_empty())
+        };
+        match messages {
+            Some(value) if !listed(value) => {
+                return Err(Fault::field(MESSAGES, shown(value), "a list that is not empty"));
+            }
+            None if raw(text, PROMPT).is_none() => {
+                let right = "a list of messages, or a prompt";
+                return Err(Fault::field(MESSAGES, "nothing", right));
+            }
+            _ => {}
+        }
+        let completions = messages.is_none();
+        if *self.completions.get_or_insert(completions) != completions {
+            let (key, right) = match completions {
+                true => (PROMPT, "messages, as in the first row: a file goes to one endpoint"),
+                false => (MESSAGES, "a prompt, as in the first row: a file goes to one endpoint"),
+            };
+            return Err(Fault::field(key, "another kind of body", right));
+        }
+        let facts = Facts { content: Content::Body, delay_ns: None, untimed: untimed(text) };
+        self.sessions.push(None);
+        self.facts.push(facts);
+        Ok(facts)
+    }
+}
+
+/// Whether a row does not say when it was sent.
+fn untimed(text: RowText<'_>) -> bool {
+    matches!(text.row.value(Name::Timestamp), Value::Absent | Value::Null)
 }
 
 /// The raw value of a member that is there and not null.
@@ -93,8 +136,7 @@ fn facts(text: RowText<'_>) -> Result<Facts, Fault> {
         }
         None => None,
     };
-    let untimed = matches!(text.row.value(Name::Timestamp), Value::Absent | Value::Null);
-    Ok(Facts { content, delay_ns, untimed })
+    Ok(Facts { content, delay_ns, untimed: untimed(text) })
 }
 
 /// Refuses texts that no body can be made of.
@@ -154,6 +196,7 @@ pub(crate) fn texts(
     let mut texts = Texts::for_records(trace.records.len());
     let mut members = Texts::for_records(trace.records.len());
     let changed = || TraceError::file(path, "changed while it was read; leave it alone meanwhile");
+    let whole = trace.source.format == Format::RawPayload;
     let mut record = 0_u32;
     let facts = lines::for_each_line(path, |_line, bytes| {
         let place = record;
@@ -175,9 +218,16 @@ pub(crate) fn texts(
                 texts.put(place, &text.ok_or_else(changed)?);
             }
             Content::Messages => texts.put_json(place, verbatim(MESSAGES)?),
+            Content::Body if whole => {
+                let body = Members::of(bytes).without(Name::Timestamp.key());
+                texts.put_json(place, std::str::from_utf8(&body).map_err(|_torn| changed())?);
+            }
             Content::Body => texts.put_json(place, verbatim(PAYLOAD)?),
         }
         keeper.look(&mut texts)?;
+        if whole {
+            return Ok(());
+        }
         let mut own = Map::new();
         if let Some(tools) = value(TOOLS) {
             own.insert(TOOLS.to_owned(), serde_json::from_slice(tools).map_err(|_torn| changed())?);

@@ -2,7 +2,8 @@
 //!
 //! A line ends at LF; a CR before it, a UTF-8 mark at the start of the file and a missing last LF
 //! are forgiven, and lines of blanks are skipped but counted, so that an error names the line an
-//! editor shows. A line is copied here only when it crosses windows.
+//! editor shows. A line is copied here only when it crosses windows. A compressed file's lines are
+//! those of what is in it, and its digest is its own.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -16,6 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::limits::TRACE_LINE_BYTES_MAX;
 use crate::trace::TraceError;
 use crate::trace::mmap::MappedFile;
+use crate::trace::packed::{Packing, Unpacker};
 
 /// What is known of a file once all its lines were read.
 #[derive(Debug)]
@@ -29,46 +31,73 @@ pub(crate) struct FileFacts {
 /// Calls `each` with the number and the bytes of every line that is not blank.
 pub(crate) fn for_each_line(
     path: &Path,
-    mut each: impl FnMut(u64, &[u8]) -> Result<(), TraceError>,
+    each: impl FnMut(u64, &[u8]) -> Result<(), TraceError>,
 ) -> Result<FileFacts, TraceError> {
+    let mut splitter = Splitter { path, each, number: 0, carried: Vec::new() };
+    if let Some(packing) = Packing::of_file(path)? {
+        let mut file = Unpacker::open(path, packing)?;
+        while let Some(window) = file.next_window()? {
+            splitter.split(window)?;
+        }
+        splitter.finish()?;
+        return file.facts();
+    }
     let mut file = MappedFile::open(path)?;
     let mut digest = Sha256::new();
-    let mut number = 0_u64;
-    let mut carried: Vec<u8> = Vec::new();
-    let mut take = |number: u64, line: &[u8]| {
-        let line = trimmed(number, line);
-        if line.is_empty() { Ok(()) } else { each(number, line) }
-    };
     while let Some(window) = file.next_window()? {
-        digested_beside(path, &mut digest, &window, || {
-            let mut rest: &[u8] = &window;
-            if !carried.is_empty() {
-                let end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
-                carried.extend_from_slice(&rest[..end]);
-                rest = &rest[end..];
-                if carried.len() > TRACE_LINE_BYTES_MAX {
-                    return Err(too_long(path, number + 1));
-                }
-                if carried.last() == Some(&b'\n') {
-                    number += 1;
-                    take(number, &carried)?;
-                    carried.clear();
-                }
-            }
-            let mut start = 0;
-            for end in memchr_iter(b'\n', rest) {
-                number += 1;
-                take(number, &rest[start..end])?;
-                start = end + 1;
-            }
-            carried.extend_from_slice(&rest[start..]);
-            Ok(())
-        })?;
+        digested_beside(path, &mut digest, &window, || splitter.split(&window))?;
     }
-    if !carried.is_empty() {
-        take(number + 1, &carried)?;
-    }
+    splitter.finish()?;
     Ok(FileFacts { sha256: hexadecimal(&digest.finalize()), bytes: file.len() })
+}
+
+/// Cuts windows into lines.
+struct Splitter<'a, F> {
+    path: &'a Path,
+    each: F,
+    /// Lines so far.
+    number: u64,
+    /// The start of a line whose end is in no window yet.
+    carried: Vec<u8>,
+}
+
+impl<F: FnMut(u64, &[u8]) -> Result<(), TraceError>> Splitter<'_, F> {
+    fn split(&mut self, window: &[u8]) -> Result<(), TraceError> {
+        let mut rest = window;
+        if !self.carried.is_empty() {
+            let end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+            self.carried.extend_from_slice(&rest[..end]);
+            rest = &rest[end..];
+            if self.carried.len() > TRACE_LINE_BYTES_MAX {
+                return Err(too_long(self.path, self.number + 1));
+            }
+            if self.carried.last() == Some(&b'\n') {
+                let line = std::mem::take(&mut self.carried);
+                self.take(&line)?;
+                self.carried = line;
+                self.carried.clear();
+            }
+        }
+        let mut start = 0;
+        for end in memchr_iter(b'\n', rest) {
+            self.take(&rest[start..end])?;
+            start = end + 1;
+        }
+        self.carried.extend_from_slice(&rest[start..]);
+        Ok(())
+    }
+
+    /// Takes what is left as the last line.
+    fn finish(&mut self) -> Result<(), TraceError> {
+        let line = std::mem::take(&mut self.carried);
+        if line.is_empty() { Ok(()) } else { self.take(&line) }
+    }
+
+    fn take(&mut self, line: &[u8]) -> Result<(), TraceError> {
+        self.number += 1;
+        let line = trimmed(self.number, line);
+        if line.is_empty() { Ok(()) } else { (self.each)(self.number, line) }
+    }
 }
 
 /// Does `work` while another thread adds `window` to `digest`. For a small window a thread is not
@@ -94,18 +123,33 @@ fn digested_beside(
     })
 }
 
-/// The start of a file up to its first line's end, at most a few kilobytes; `None` when it is no
-/// regular file, which whoever reads it says.
+/// The start of a file's text up to its first line's end, at most a few kilobytes; `None` when it is
+/// no regular file, which whoever reads it says.
 pub(crate) fn first_line(path: &Path) -> Result<Option<Vec<u8>>, TraceError> {
-    const BYTES: u64 = 4096;
+    const BYTES: u16 = 4096;
+    let start = match Packing::of_file(path)? {
+        Some(packing) => {
+            let mut file = Unpacker::open(path, packing)?;
+            let window = file.next_window()?.unwrap_or_default();
+            Some(window[..window.len().min(BYTES.into())].to_vec())
+        }
+        None => start_of(path, BYTES.into())?,
+    };
+    Ok(start.map(|mut start| {
+        start.truncate(memchr(b'\n', &start).unwrap_or(start.len()));
+        start
+    }))
+}
+
+/// The first bytes of a file, at most so many; `None` when it is no regular file.
+pub(crate) fn start_of(path: &Path, bytes: u64) -> Result<Option<Vec<u8>>, TraceError> {
     if !path.is_file() {
         return Ok(None);
     }
     let file = File::open(path).map_err(|error| TraceError::io("open", path, error))?;
     let mut start = Vec::new();
-    let read = file.take(BYTES).read_to_end(&mut start);
+    let read = file.take(bytes).read_to_end(&mut start);
     read.map_err(|error| TraceError::io("read", path, error))?;
-    start.truncate(memchr(b'\n', &start).unwrap_or(start.len()));
     Ok(Some(start))
 }
 

@@ -22,6 +22,7 @@ mod keys;
 mod lines;
 mod mmap;
 mod mooncake;
+mod packed;
 mod row;
 mod rows;
 mod scan;

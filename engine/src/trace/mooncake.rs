@@ -1,4 +1,5 @@
-//! Mooncake JSON Lines: every row is a request of its own, unless it says otherwise.
+//! Mooncake JSON Lines, and lines that are bodies: every row is a request of its own, unless it says
+//! otherwise.
 //!
 //! `timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids` of 512-token blocks;
 //! and the members that AIPerf added (see `dialect`), which give rows sessions, delays and
@@ -9,7 +10,7 @@ use std::path::Path;
 use onbeat_shared::trace::record::Record;
 use onbeat_shared::trace::recorded::{Content, Recorded};
 use onbeat_shared::trace::session::SessionNames;
-use onbeat_shared::trace::{Source, Trace};
+use onbeat_shared::trace::{Source, Trace, Warning};
 use onbeat_shared::units::{SessionIndex, TraceNanos};
 
 use crate::trace::TraceError;
@@ -25,18 +26,24 @@ pub(crate) fn finish(path: &Path, reader: RowReader, source: Source) -> Result<T
         let sessions = u32::try_from(rows.records.len()).expect("bounded by REQUESTS_MAX");
         (SessionNames::Fresh(sessions), Recorded::default())
     } else {
-        let dialect::Rows { sessions, facts } = rows.dialect;
+        let dialect::Rows { sessions, facts, completions } = rows.dialect;
         let (session_of, names) = sessions.sessions();
         let first = turns(&mut rows.records, &session_of, &facts, names.len());
-        if let Some(line) = first {
+        if let Some(line) = first.filter(|_| facts.iter().any(|facts| !facts.untimed)) {
             let fault = Fault::field(
                 Name::Timestamp.key(),
                 "nothing",
-                "a time in the first row of every session",
+                "a time in the first row of every session, or in no row at all",
             );
             return Err(TraceError::Row { path: path.to_owned(), line, fault });
         }
-        (names, recorded(&facts))
+        if let Some(line) = first {
+            let words = "the rows have no timestamps: they are sent at --request-rate".to_owned();
+            rows.warnings.push(Warning { line: Some(line), rows: facts.len() as u64, words });
+        }
+        let untimed = first.is_some();
+        let completions = completions.unwrap_or(false);
+        (names, Recorded { untimed, completions, ..recorded(&facts) })
     };
     Ok(Trace {
         source,
@@ -50,8 +57,8 @@ pub(crate) fn finish(path: &Path, reader: RowReader, source: Source) -> Result<T
 }
 
 /// Writes into each record its session and its turn there, in file order, and where it stands when
-/// it has no time of its own: its delay behind the turn before it. Gives the line of the first row
-/// that has neither a time nor a turn before it.
+/// it has no time of its own: its delay behind the turn before it, or the start. Gives the line of
+/// the first row that has neither a time nor a turn before it.
 fn turns(
     records: &mut [Record],
     session_of: &[u32],
@@ -59,17 +66,23 @@ fn turns(
     sessions: usize,
 ) -> Option<u64> {
     let mut last: Vec<Option<(u32, TraceNanos)>> = vec![None; sessions];
+    let mut unplaced = None;
     for ((record, &session), facts) in records.iter_mut().zip(session_of).zip(facts) {
         let before = &mut last[session as usize];
         record.session = SessionIndex(session);
         record.turn = before.map_or(0, |(turn, _)| turn + 1);
         if facts.untimed {
-            let Some((_, at)) = *before else { return Some(record.row) };
-            record.at = TraceNanos(at.0.saturating_add(facts.delay_ns.unwrap_or(0)));
+            record.at = match *before {
+                Some((_, at)) => TraceNanos(at.0.saturating_add(facts.delay_ns.unwrap_or(0))),
+                None => {
+                    unplaced = unplaced.or(Some(record.row));
+                    TraceNanos(0)
+                }
+            };
         }
         *before = Some((record.turn, record.at));
     }
-    None
+    unplaced
 }
 
 fn recorded(facts: &[dialect::Facts]) -> Recorded {

@@ -91,8 +91,10 @@ impl RowReader {
         let row = parsed.map_err(|refused| diagnose::fault_of(bytes, &refused))?;
         let text = RowText { row: &row, bytes };
         let mut facts = Facts::default();
-        if self.format == Format::Mooncake {
-            facts = self.dialect.add(self.records.len(), text)?;
+        match self.format {
+            Format::Mooncake => facts = self.dialect.add(self.records.len(), text)?,
+            Format::RawPayload => return self.body(line, first_block, &row, bytes),
+            _ => {}
         }
         let at = if facts.untimed { TraceNanos(0) } else { self.timestamp(text)? };
         let written = facts.content != Content::Words;
@@ -115,23 +117,50 @@ impl RowReader {
         if let Some(key) = row.repeated {
             self.oddities.count(Oddity::Repeated(key), line);
         }
-        let place = self.records.len();
-        if place == REQUESTS_MAX {
-            return Err(Fault::line("one row too many", format!("at most {REQUESTS_MAX} rows")));
-        }
-        // Each row is its own session until the format says otherwise.
-        let session = SessionIndex(u32::try_from(place).expect("bounded by REQUESTS_MAX"));
-        let first_block = first_block as u64;
-        self.records.push(Record {
+        self.keep(Record {
             row: line,
             at,
             input_tokens,
             output_tokens,
-            session,
+            session: SessionIndex(0),
             turn: 0,
-            first_block,
+            first_block: first_block as u64,
             block_count,
-        });
+        })
+    }
+
+    /// Keeps one line as a whole body: what is in it is its sender's business.
+    fn body(
+        &mut self,
+        line: u64,
+        first_block: usize,
+        row: &Row,
+        bytes: &[u8],
+    ) -> Result<(), Fault> {
+        self.blocks.truncate(first_block);
+        let text = RowText { row, bytes };
+        let facts = self.dialect.add_body(text)?;
+        let at = if facts.untimed { TraceNanos(0) } else { self.timestamp(text)? };
+        self.keep(Record {
+            row: line,
+            at,
+            input_tokens: 0,
+            output_tokens: None,
+            session: SessionIndex(0),
+            turn: 0,
+            first_block: 0,
+            block_count: 0,
+        })
+    }
+
+    /// Keeps a record as a session of its own, until the format says otherwise.
+    fn keep(&mut self, record: Record) -> Result<(), Fault> {
+        let place = self.records.len();
+        if place == REQUESTS_MAX {
+            return Err(Fault::line("one row too many", format!("at most {REQUESTS_MAX} rows")));
+        }
+        let session = SessionIndex(u32::try_from(place).expect("bounded by REQUESTS_MAX"));
+        self.records.push(Record { session, ..record });
         Ok(())
     }
 

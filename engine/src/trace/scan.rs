@@ -5,6 +5,8 @@
 //! is not an object it stops early, it never panics, and it decides nothing about validity (the
 //! parser in `row` does).
 
+use std::borrow::Cow;
+
 /// The top-level members of an object, as far as the text can be followed.
 #[derive(Clone, Debug)]
 pub(crate) struct Members<'a> {
@@ -30,6 +32,33 @@ impl<'a> Members<'a> {
     /// The raw value of the last member called `name`: the one a parser keeps.
     pub(crate) fn last_value(self, name: &str) -> Option<&'a [u8]> {
         self.filter(|member| member.is_called(name)).last().map(|member| member.value)
+    }
+
+    /// The text of the object without its members called `name`; every other byte stays.
+    pub(crate) fn without(mut self, name: &str) -> Cow<'a, [u8]> {
+        let line = self.line;
+        let mut kept: Vec<&[u8]> = Vec::new();
+        let mut cut = false;
+        let mut from = self.at;
+        while let Some(member) = self.next() {
+            if member.is_called(name) {
+                cut = true;
+            } else {
+                kept.push(&line[from..self.at]);
+            }
+            from = self.at;
+        }
+        if !cut {
+            return Cow::Borrowed(line);
+        }
+        let mut text = b"{".to_vec();
+        for (place, member) in kept.into_iter().enumerate() {
+            // Each but the object's first member begins with the comma before it.
+            let member = if place == 0 { after_comma(member) } else { member };
+            text.extend_from_slice(member);
+        }
+        text.extend_from_slice(&line[from..]);
+        Cow::Owned(text)
     }
 
     fn blanks(&mut self) {
@@ -108,6 +137,12 @@ impl Member<'_> {
     }
 }
 
+/// A member's text without the comma before it.
+fn after_comma(member: &[u8]) -> &[u8] {
+    let trimmed = member.trim_ascii_start();
+    trimmed.strip_prefix(b",").unwrap_or(member)
+}
+
 /// A text of the file as a message repeats it: at most 40 characters, control characters escaped.
 pub(crate) fn shown(text: &[u8]) -> String {
     const CHARACTERS_MAX: usize = 40;
@@ -134,6 +169,26 @@ mod tests {
     fn members(line: &str) -> Vec<(String, String)> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Members::of(line.as_bytes()).map(|member| (text(member.key), text(member.value))).collect()
+    }
+
+    #[test]
+    fn a_member_is_cut_out_and_nothing_else_changes() {
+        for (line, expected) in [
+            (r#"{"t":1, "a" : [1,"t"],"b":2 }"#, r#"{ "a" : [1,"t"],"b":2 }"#),
+            (r#"{"a":1,"t":{"t":2},"b":3}"#, r#"{"a":1,"b":3}"#),
+            (r#"{"a":{"t":1} ,"t":2}"#, r#"{"a":{"t":1}}"#),
+            (r#"{"t":2}"#, "{}"),
+            (r#"{"\u0074":2,"t":3,"a":1}"#, r#"{"a":1}"#),
+            (r#"{"a": 1}"#, r#"{"a": 1}"#),
+        ] {
+            let text = Members::of(line.as_bytes()).without("t");
+            let text = std::str::from_utf8(&text).expect("UTF-8");
+            assert!(serde_json::from_str::<serde_json::Value>(text).is_ok(), "{line} → {text}");
+            let value = |text| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+            assert_eq!(value(text), value(expected), "{line} → {text}");
+        }
+        let text = Members::of(br#"{"x" :1.50,"t":1, "y":"\u00e9"}"#).without("t");
+        assert_eq!(&*text, br#"{"x" :1.50, "y":"\u00e9"}"#);
     }
 
     #[test]

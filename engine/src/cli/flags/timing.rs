@@ -4,13 +4,13 @@
 
 use std::num::NonZero;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use onbeat_shared::trace::decimal::{Decimal, DecimalError, Ratio};
 use serde::Serialize;
 
 use crate::cli::flags::Typed;
 use crate::error::EngineError;
-use crate::plan::{PlanMode, PlanOptions, Share};
+use crate::plan::{Arrivals, Factor, Pattern, PlanMode, PlanOptions, Share, Synthesis};
 
 /// The schedule.
 #[derive(Clone, Debug, Default, Args, Serialize)]
@@ -37,6 +37,27 @@ pub struct TimingFlags {
     #[arg(long)]
     pub fixed_schedule: bool,
 
+    /// Leave the trace's timestamps out, for --request-rate.
+    #[arg(long, conflicts_with = "fixed_schedule")]
+    pub no_fixed_schedule: bool,
+
+    /// Start this many sessions a second, for rows without timestamps; a row without a session is
+    /// one of its own.
+    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "fixed_schedule")]
+    pub request_rate: Option<Typed<Ratio>>,
+
+    /// How evenly sessions arrive at --request-rate (default: poisson; gamma with
+    /// --arrival-smoothness).
+    #[arg(long, visible_alias = "request-rate-mode", value_enum, value_name = "PATTERN")]
+    #[arg(requires = "request_rate")]
+    pub arrival_pattern: Option<PatternFlag>,
+
+    /// The gamma distribution's shape: below 1 sessions come in bursts, above 1 evenly (default:
+    /// 1).
+    #[arg(long, visible_alias = "vllm-burstiness", value_name = "SHAPE", value_parser = shape)]
+    #[arg(requires = "request_rate")]
+    pub arrival_smoothness: Option<Typed<Factor>>,
+
     /// Shorten gaps in which nothing is sent to this many seconds, after the speed-up (default: no
     /// cap).
     #[arg(long, value_name = "SECONDS", value_parser = positive_seconds)]
@@ -54,6 +75,27 @@ pub struct TimingFlags {
     /// Ask for at most this many output tokens (default: as recorded).
     #[arg(long, visible_alias = "synthesis-max-osl", value_name = "TOKENS")]
     pub max_osl: Option<NonZero<u32>>,
+
+    /// Run the trace's timestamps, but no delays, this many times faster; another name for a
+    /// Mooncake or Bailian trace's --replay-speedup.
+    #[arg(long, value_name = "FACTOR", value_parser = speedup, conflicts_with = "replay_speedup")]
+    pub synthesis_speedup_ratio: Option<Typed<Ratio>>,
+
+    /// Make prompts' shared prefixes this many times as long (default: 1).
+    #[arg(long, value_name = "FACTOR", value_parser = factor)]
+    pub synthesis_prefix_len_multiplier: Option<Typed<Factor>>,
+
+    /// Deal the rows to this many prefix trees that share nothing (default: 1).
+    #[arg(long, value_name = "N")]
+    pub synthesis_prefix_root_multiplier: Option<NonZero<u32>>,
+
+    /// Make what prompts do not share this many times as long (default: 1).
+    #[arg(long, value_name = "FACTOR", value_parser = factor)]
+    pub synthesis_prompt_len_multiplier: Option<Typed<Factor>>,
+
+    /// Ask for this many times as many output tokens, before --max-osl (default: 1).
+    #[arg(long, value_name = "FACTOR", value_parser = factor)]
+    pub synthesis_output_len_multiplier: Option<Typed<Factor>>,
 
     /// Ask for no fewer output tokens than recorded where prompts are recorded too; it is so
     /// anyway.
@@ -99,7 +141,48 @@ pub struct TimingFlags {
     pub open_loop_strict: bool,
 }
 
+/// `--arrival-pattern` as typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PatternFlag {
+    /// Always the same time between two.
+    Constant,
+    /// An exponentially distributed time between two.
+    Poisson,
+    /// A gamma distributed time between two, see --arrival-smoothness.
+    Gamma,
+}
+
 impl TimingFlags {
+    fn arrivals(&self) -> Result<Option<Arrivals>, EngineError> {
+        let smoothness = self.arrival_smoothness.as_ref().map(|typed| typed.value);
+        let pattern = match (self.arrival_pattern, smoothness) {
+            (Some(PatternFlag::Gamma), _) | (None, Some(_)) => {
+                Pattern::Gamma(smoothness.unwrap_or(Factor::ONE))
+            }
+            (Some(_), Some(_)) => {
+                return Err(EngineError::Usage(
+                    "--arrival-smoothness belongs to --arrival-pattern gamma".to_owned(),
+                ));
+            }
+            (Some(PatternFlag::Constant), None) => Pattern::Constant,
+            (Some(PatternFlag::Poisson) | None, None) => Pattern::Poisson,
+        };
+        Ok(self.request_rate.as_ref().map(|rate| Arrivals { rate: rate.value, pattern }))
+    }
+
+    fn synthesis(&self) -> Synthesis {
+        let factor =
+            |typed: &Option<Typed<Factor>>| typed.as_ref().map_or(Factor::ONE, |typed| typed.value);
+        Synthesis {
+            speedup: self.synthesis_speedup_ratio.as_ref().map_or(Ratio::ONE, |typed| typed.value),
+            prefix: factor(&self.synthesis_prefix_len_multiplier),
+            roots: self.synthesis_prefix_root_multiplier.unwrap_or(NonZero::<u32>::MIN),
+            prompt: factor(&self.synthesis_prompt_len_multiplier),
+            output: factor(&self.synthesis_output_len_multiplier),
+        }
+    }
+
     /// The schedule's options as meant, for one core and one server; `seed` is that of the run.
     ///
     /// # Errors
@@ -125,6 +208,9 @@ impl TimingFlags {
             max_output_tokens: self.max_osl.map(NonZero::get),
             force_min_tokens: !self.no_force_min_tokens,
             think_cap_ns: value(&self.inter_turn_delay_cap_seconds),
+            arrivals: self.arrivals()?,
+            ignore_times: self.no_fixed_schedule,
+            synthesis: self.synthesis(),
             copies: self.tile.map_or(1, NonZero::get),
             seed,
             mode: match (self.no_open_loop_replay, self.open_loop_strict) {
@@ -160,6 +246,20 @@ fn typed<T>(
 
 fn speedup(text: &str) -> Result<Typed<Ratio>, String> {
     typed(text, "a factor above 0 with at most 19 digits, like 20 or 0.5", |number| number.ratio())
+}
+
+fn rate(text: &str) -> Result<Typed<Ratio>, String> {
+    typed(text, "sessions a second, above 0, like 10 or 0.5", |number| number.ratio())
+}
+
+fn factor(text: &str) -> Result<Typed<Factor>, String> {
+    Ok(Typed { text: text.to_owned(), value: Factor::parse(text)? })
+}
+
+fn shape(text: &str) -> Result<Typed<Factor>, String> {
+    let shape = factor(text)?;
+    let usable = shape.value.value() >= 0.001;
+    usable.then_some(shape).ok_or_else(|| "give a number from 0.001 on, like 0.5".to_owned())
 }
 
 fn millis(text: &str) -> Result<Typed<i64>, String> {
@@ -226,6 +326,9 @@ mod tests {
             max_output_tokens: Some(7),
             force_min_tokens: false,
             think_cap_ns: None,
+            arrivals: None,
+            ignore_times: false,
+            synthesis: Synthesis::NONE,
             copies: 3,
             cancelling: None,
             replay_cancellations: false,

@@ -71,6 +71,9 @@ pub enum FormatFlag {
     MooncakeTrace,
     /// Baseten Parquet or Arrow files: Unix milliseconds, prompts as recorded.
     BasetenTrace,
+    /// Request bodies in JSON Lines, sent as they stand; a `timestamp` in milliseconds is when, and
+    /// not sent.
+    RawPayload,
     /// Azure's LLM inference traces, a CSV table.
     AzureCsv,
     /// BurstGPT, a CSV table.
@@ -97,6 +100,7 @@ impl TraceFlags {
                 FormatFlag::BailianTrace => Format::Bailian,
                 FormatFlag::MooncakeTrace => Format::Mooncake,
                 FormatFlag::BasetenTrace => Format::Baseten,
+                FormatFlag::RawPayload => Format::RawPayload,
                 FormatFlag::AzureCsv => Format::AzureCsv,
                 FormatFlag::BurstGptTrace => Format::BurstGpt,
             }),
