@@ -119,6 +119,9 @@ pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError>
     for warning in &trace.warnings {
         watch.say(&warning.to_string());
     }
+    for warning in plan::synthesise(&mut trace, &config.plan)? {
+        watch.say(&warning);
+    }
     let (plan, cpus) = plan_for_cores(&trace, &config)?;
     for warning in &plan.warnings {
         watch.say(warning);

@@ -125,7 +125,7 @@ impl RenderOptions {
     /// When a member of the user's own is one that the rows or other options decide, a list of
     /// messages would go where a prompt belongs, or a turn needs what only the server can say.
     pub fn for_trace(mut self, trace: &Trace, min_tokens: bool) -> Result<Self, RenderError> {
-        if !self.endpoint_named && trace.recorded.prompts {
+        if !self.endpoint_named && (trace.recorded.prompts || trace.recorded.completions) {
             self.endpoint = Endpoint::Completions;
         }
         // Turns of AIPerf's dialect are what is new in them.

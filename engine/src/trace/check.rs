@@ -66,7 +66,7 @@ fn unit(trace: &Trace) -> Option<Warning> {
                 "timestamps are read as {}: span {span_s:.3} s for {rows} rows; looks like {looks}",
                 match trace.source.format {
                     Format::Bailian | Format::BurstGpt => "seconds",
-                    Format::Mooncake | Format::Baseten => "milliseconds",
+                    Format::Mooncake | Format::RawPayload | Format::Baseten => "milliseconds",
                     Format::AzureCsv => "dates",
                 }
             ),

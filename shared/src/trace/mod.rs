@@ -41,6 +41,9 @@ pub enum Format {
     /// BurstGPT: a CSV table with seconds and lengths, in newer ones sessions and durations too.
     #[serde(rename = "burst_gpt_trace")]
     BurstGpt,
+    /// Request bodies in JSON Lines, sent as they stand.
+    #[serde(rename = "raw_payload")]
+    RawPayload,
 }
 
 /// Where a trace came from, as a log's manifest keeps it.
@@ -99,6 +102,7 @@ impl Format {
             Self::Baseten => "baseten_trace",
             Self::AzureCsv => "azure_csv",
             Self::BurstGpt => "burst_gpt_trace",
+            Self::RawPayload => "raw_payload",
         }
     }
 
@@ -107,7 +111,7 @@ impl Format {
     pub const fn block_tokens(self) -> u32 {
         match self {
             Self::Bailian => 16,
-            Self::Mooncake | Self::AzureCsv | Self::BurstGpt => 512,
+            Self::Mooncake | Self::RawPayload | Self::AzureCsv | Self::BurstGpt => 512,
             Self::Baseten => 64,
         }
     }

@@ -30,6 +30,10 @@ pub struct Recorded {
     /// For rows without a time of their own, how long they wait after the turn before them, in
     /// nanoseconds.
     pub delay_ns: Vec<Option<i64>>,
+    /// Whether rows hold whole bodies that are for the completions endpoint.
+    pub completions: bool,
+    /// Whether no session's first row has a time of its own, so that they need a rate to start at.
+    pub untimed: bool,
     /// Whether rows are in AIPerf's dialect of Mooncake's format, and may add members to bodies.
     pub dialect: bool,
     /// What rows hold, once it was read.
