@@ -6,6 +6,7 @@ mod connecting;
 mod determinism;
 mod encrypted;
 mod faults;
+mod live;
 mod open_loop;
 mod recorded;
 mod sim;

@@ -118,6 +118,10 @@ pub fn prepare(
             Ok(bodies) => {
                 for row in &mut plan.rows {
                     row.body_bytes = bodies.known_body_bytes(row.request);
+                    // What a cache could hold of a prompt that repeats others was not recorded.
+                    if bodies.repeats_others(row.request) {
+                        (row.ideal_cached_tokens, row.ideal_set_tokens) = (None, None);
+                    }
                 }
                 let source = Source::Whole(Arc::new(bodies));
                 return Ok(Prepared { plan: Arc::new(plan), source, renderer: None });
@@ -327,6 +331,10 @@ impl Bodies {
             Some(histories) => NonZero::new(histories.bytes(request)),
             None => NonZero::new(self.body_bytes(request)),
         }
+    }
+
+    fn repeats_others(&self, request: RequestIndex) -> bool {
+        self.histories.as_ref().is_some_and(|all| !all.before(request).is_empty())
     }
 
     /// How memory for the server's replies is reserved, in words; `None` where none is.
