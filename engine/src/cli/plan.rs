@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::cli::flags::body::BodyFlags;
 use crate::cli::flags::cancel::CancelFlags;
+use crate::cli::flags::peers::PeerFlags;
 use crate::cli::flags::run::RunFlags;
 use crate::cli::flags::target::TargetFlags;
 use crate::cli::flags::timing::TimingFlags;
@@ -203,6 +204,7 @@ impl ReplayOnly {
     fn options() -> Command {
         let options = <RunFlags as clap::Args>::augment_args(Command::new("replay"));
         let options = <GoalFlags as clap::Args>::augment_args(options);
+        let options = <PeerFlags as clap::Args>::augment_args(options);
         <TargetFlags as clap::Args>::augment_args(options)
     }
 

@@ -28,6 +28,7 @@ const IDLE_NS: i64 = 1_000_000_000;
 pub enum Ui {
     /// A redrawn line on a terminal, plain lines on a dumb one, nothing elsewhere.
     #[default]
+    #[value(alias = "dashboard")]
     Auto,
     /// A plain line every two seconds, without control codes.
     Simple,

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::cli::flags::body::BodyFlags;
 use crate::cli::flags::cancel::CancelFlags;
+use crate::cli::flags::peers::PeerFlags;
 use crate::cli::flags::run::RunFlags;
 use crate::cli::flags::target::TargetFlags;
 use crate::cli::flags::timing::TimingFlags;
@@ -38,6 +39,8 @@ pub struct Args {
     target: TargetFlags,
     #[command(flatten)]
     body: BodyFlags,
+    #[command(flatten)]
+    peers: PeerFlags,
     #[command(flatten)]
     run: RunFlags,
     #[command(flatten)]
@@ -111,9 +114,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     args.goals.goals()?;
     let config = args.config()?;
     let mut terminal = Terminal::new(args.run.ui);
-    for warning in args.timing.warnings().into_iter().chain(args.body.warnings()) {
-        terminal.say(&warning);
-    }
+    let typed = [args.timing.warnings(), args.body.warnings(), args.peers.warnings()];
+    typed.iter().flatten().for_each(|warning| terminal.say(warning));
+    args.run.make_folder()?;
     let ran = carry_out(config, &mut terminal);
     terminal.finish();
     conclude(&ran?, &args.goals, args.run.failed_request_threshold, out)

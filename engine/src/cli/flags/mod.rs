@@ -8,6 +8,7 @@
 
 pub mod body;
 pub mod cancel;
+pub mod peers;
 pub mod run;
 pub mod target;
 pub mod timing;

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::target::{nanos, seconds_or_none};
 use crate::cli::progress::Ui;
+use crate::error::EngineError;
 use crate::limits::CORES_MAX;
 use crate::replayer::Pacing;
 use crate::run::{CoreChoice, Wishes};
@@ -65,7 +66,7 @@ pub struct RunFlags {
     pub failed_request_threshold: f64,
 
     /// How progress is shown on stderr.
-    #[arg(long, value_enum, default_value_t, value_name = "WAY")]
+    #[arg(long, visible_alias = "ui-type", value_enum, default_value_t, value_name = "WAY")]
     pub ui: Ui,
 }
 
@@ -140,6 +141,18 @@ impl RunFlags {
     #[must_use]
     pub fn drain_ns(&self) -> i64 {
         nanos(self.drain_seconds)
+    }
+
+    /// Makes the folder that the log goes to, if the user named that and no file.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_folder(&self) -> Result<(), EngineError> {
+        if self.output.is_some() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(&self.artifact_dir)
+            .map_err(|source| EngineError::io("create the folder", &self.artifact_dir, source))
     }
 
     /// The run log's path; `time` names it when the user did not.
