@@ -150,14 +150,21 @@ fn outcomes(selection: &Selection<'_>) -> Outcomes {
     outcomes
 }
 
-/// The words of the first request of each class, where there are any.
+/// The first request of each class in words: its status where that is no success, and what the
+/// server or the system said.
 fn first_errors(selection: &Selection<'_>) -> BTreeMap<&'static str, String> {
     let run = selection.run();
     let mut first = BTreeMap::new();
     for i in selection.requests() {
-        if let (Some(class), Some(words)) = (run.requests.class(i), run.error_text(i)) {
-            first.entry(class.name()).or_insert_with(|| words.to_owned());
-        }
+        let Some(class) = run.requests.class(i) else { continue };
+        let status = run.requests.status(i).filter(|status| !(200..300).contains(status));
+        let words = match (status, run.error_text(i)) {
+            (Some(status), Some(words)) => format!("HTTP {status}: {words}"),
+            (Some(status), None) => format!("HTTP {status}"),
+            (None, Some(words)) => words.to_owned(),
+            (None, None) => continue,
+        };
+        first.entry(class.name()).or_insert(words);
     }
     first
 }

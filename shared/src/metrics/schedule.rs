@@ -40,6 +40,8 @@ pub struct Sending {
     pub offered: u64,
     /// Of these, requests that left.
     pub achieved: u64,
+    /// Of those, requests that left later than the lateness limit, whatever the cause.
+    pub late: u64,
     /// When the last of them left, the lateness limit taken off, but not before the window's end.
     pub achieved_until: Option<RunNanos>,
 }
@@ -81,6 +83,10 @@ impl Sending {
         sending.achieved = offered.iter().filter(|(_, sent)| sent.is_some()).count() as u64;
         let limit =
             i64::try_from(max_lateness_us).unwrap_or(i64::MAX).saturating_mul(NANOS_PER_MICRO);
+        let is_late = |(intended, sent): &&(RunNanos, Option<RunNanos>)| {
+            sent.is_some_and(|sent| sent.0.saturating_sub(intended.0) > limit)
+        };
+        sending.late = offered.iter().filter(is_late).count() as u64;
         let last_sent = offered.iter().filter_map(|(_, sent)| *sent).max();
         let on_time = last_sent.map(|sent| RunNanos(sent.0.saturating_sub(limit)));
         sending.achieved_until = last.max(on_time);
@@ -193,6 +199,12 @@ mod tests {
         assert!(stalled > 0.99, "{stalled}");
         let backlog = share(&sending(&hundred(|k| k * 10)));
         assert!((backlog - 0.5).abs() < 0.01, "{backlog}");
+    }
+
+    #[test]
+    fn requests_beyond_the_lateness_limit_are_counted() {
+        assert_eq!(sending(&hundred(|_| 1)).late, 0, "the limit itself is in it");
+        assert_eq!(sending(&hundred(|k| if k < 30 { 2 } else { 0 })).late, 30);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! without a request, cannot show that and do not count as held. The measurement's validity is all
 //! this says; how the server did is elsewhere.
 
+use super::latency::count;
 use super::quantile::Statistic;
 use super::schedule::Sending;
 use crate::run::State;
@@ -30,7 +31,7 @@ pub struct Evidence<'a> {
 /// held.
 #[must_use]
 pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
-    let sending = evidence.sending;
+    let (sending, limit) = (evidence.sending, evidence.max_lateness_us);
     let mut reasons = Vec::new();
     if sending.planned == 0 {
         reasons.push("no request was planned; check the trace and its filters".to_owned());
@@ -47,14 +48,17 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     if let (Some(offered), Some(achieved)) = (sending.offered_rps(), sending.achieved_rps())
         && achieved < offered * ACHIEVED_SHARE_MIN
     {
+        // Requests that never left because of others, though none was late, are not the client's.
+        let late = 100.0 * count(sending.late) / count(sending.achieved.max(1));
+        let saturated = if late >= 1.0 { "CLIENT SATURATED: " } else { "" };
         reasons.push(format!(
-            "{achieved:.1} of the {offered:.1} requests per second that were offered were sent \
-             ({:.1} %, at least 99 % are needed); use more --cores or a lower --replay-speedup",
+            "{saturated}{achieved:.1} of the {offered:.1} requests per second that were \
+             offered were sent ({:.1} %, at least 99 % are needed), {late:.1} % of them more than \
+             {limit} us late; use more --cores or a lower --replay-speedup",
             100.0 * achieved / offered
         ));
     }
-    let limit = evidence.max_lateness_us;
-    let over = |late: &&Statistic| late.p99 > super::latency::count(limit);
+    let over = |late: &&Statistic| late.p99 > count(limit);
     if let Some(late) = evidence.outside_stalls.filter(over) {
         reasons.push(format!(
             "p99 lateness outside host stalls is {:.0} us, above the limit of {limit} us \

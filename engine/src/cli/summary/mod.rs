@@ -4,11 +4,13 @@
 //! the labels; what is not known is said in words, never shown as zero. Formulas come with
 //! `verbose`. Nothing is computed here beyond shares of counts.
 
+mod hint;
 pub(in crate::cli) mod page;
 
 use std::io::{self, Write};
 
 use jiff::Timestamp;
+use onbeat_shared::log::Class;
 use onbeat_shared::metrics::report::Report;
 use onbeat_shared::metrics::{Metric, Statistic};
 
@@ -123,6 +125,10 @@ fn outcomes(page: &mut Page, report: &Report) {
         Some(format!("first {name}: {shown}{cut}"))
     };
     for words in classes.iter().filter_map(said).take(ERRORS) {
+        page.entry("", &words);
+    }
+    let refusal = report.notes.first_errors.get(Class::Http4xx.name());
+    if let Some(words) = refusal.and_then(|words| hint::of_refusal(words)) {
         page.entry("", &words);
     }
 }
@@ -461,8 +467,9 @@ mod tests {
                      1,000)
                      - 1 of 11 planned requests were never sent; the run ended first: let it drain longer
                      (--drain-seconds) or plan fewer requests
-                     - 833.3 of the 1100.0 requests per second that were offered were sent (75.8 %, at least
-                     99 % are needed); use more --cores or a lower --replay-speedup
+                     - CLIENT SATURATED: 833.3 of the 1100.0 requests per second that were offered were sent
+                     (75.8 %, at least 99 % are needed), 100.0 % of them more than 1000 us late; use more
+                     --cores or a lower --replay-speedup
                      - p99 lateness outside host stalls is 4000 us, above the limit of 1000 us
                      (--max-lateness-us); use more --cores, isolate them, or raise the limit knowingly
 
