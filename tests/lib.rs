@@ -20,6 +20,8 @@ use onbeat::net::target::Target;
 use onbeat::net::way::WayOptions;
 use onbeat::plan::PlanOptions;
 use onbeat::policy::deadline::Limits;
+use onbeat::policy::reuse::Strategy;
+use onbeat::readiness::Readiness;
 use onbeat::render::RenderOptions;
 use onbeat::replayer::counters::Snapshot;
 use onbeat::replayer::driver::DriverKind;
@@ -222,6 +224,9 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
         plan: PlanOptions::default(),
         render: RenderOptions::default(),
         target: Target::parse(url).expect("a URL"),
+        more_targets: Vec::new(),
+        readiness: Readiness::default(),
+        reuse: Strategy::Pooled,
         way: WayOptions::default(),
         cores: CoreChoice::Count(1),
         wishes: Wishes::default(),

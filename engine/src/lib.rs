@@ -31,6 +31,7 @@ pub mod pacer;
 pub mod plan;
 pub mod policy;
 pub mod prompt;
+pub mod readiness;
 pub mod render;
 pub mod replayer;
 pub mod run;

@@ -23,6 +23,8 @@ use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
 use crate::plan::{self, Plan, PlanOptions};
 use crate::policy::deadline::Limits;
+use crate::policy::reuse::Strategy;
+use crate::readiness::{self, Readiness};
 use crate::render::supply::Source;
 use crate::render::{self, Destination, Prepared, RenderOptions, Secret};
 use crate::replayer::driver::DriverKind;
@@ -45,6 +47,12 @@ pub struct RunConfig {
     pub render: RenderOptions,
     /// The server.
     pub target: Target,
+    /// Further servers; sessions take them in turn, the first one first.
+    pub more_targets: Vec<Target>,
+    /// What is asked of the servers before zero.
+    pub readiness: Readiness,
+    /// Which connection is used again, and for whom.
+    pub reuse: Strategy,
     /// How connections are made.
     pub way: WayOptions,
     /// Which CPUs send.
@@ -112,7 +120,7 @@ pub struct Ran {
 /// # Errors
 /// When an input is wrong, the log cannot be written, or no core or connection can be had. Nothing
 /// has been sent then.
-pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError> {
+pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError> {
     let options = TraceOptions { prompts_follow: true, ..config.trace_options };
     let mut trace = trace::load(&config.trace, &options)?;
     go_on(watch)?;
@@ -135,13 +143,19 @@ pub fn run(config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError>
     load_prompts(&config, &mut trace, &plan)?;
     go_on(watch)?;
     let driver = choose_driver(config.driver, watch);
-    if !config.target.is_secure()
+    if !config.targets().any(Target::is_secure)
         && let Some(option) = config.way.tls.first_given()
     {
         watch.say(&format!("{option} changes nothing: --url does not begin with https://"));
     }
-    let reached = reach(&config.target, &config.way)?;
+    let shape = config.render.clone().for_trace(&trace, config.plan.force_min_tokens)?;
+    readiness::wait(&config.readiness, config.targets(), &config.way, &shape, watch)?;
+    let reached = reach_all(&config)?;
     go_on(watch)?;
+    let way = &reached[0].way;
+    if let Some(model) = readiness::model(&config.readiness, &config.target, way, &shape, watch) {
+        config.render.model = model;
+    }
     let log = LogFile::create(&config.output, config.overwrite)?;
     let ran = replay(&config, trace, plan, &cpus, driver, reached, log, watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
@@ -155,6 +169,23 @@ fn load_prompts(config: &RunConfig, trace: &mut Trace, plan: &Plan) -> Result<()
     }
     let memory = render::budget_bytes(&config.render);
     Ok(trace::load_prompts(&config.trace, trace, &|record| wanted[record as usize], memory)?)
+}
+
+impl RunConfig {
+    /// The servers, in the order that sessions take them.
+    pub fn targets(&self) -> impl Iterator<Item = &Target> {
+        std::iter::once(&self.target).chain(&self.more_targets)
+    }
+}
+
+/// The way to each server, tried.
+fn reach_all(config: &RunConfig) -> Result<Vec<Reached>, EngineError> {
+    if config.way.unix_socket.is_some() && !config.more_targets.is_empty() {
+        return Err(EngineError::Usage(
+            "--unix-socket leads to one server; give one --url".to_owned(),
+        ));
+    }
+    config.targets().map(|target| reach(target, &config.way)).collect()
 }
 
 /// Between two stages that take long: does the user still want the run?
@@ -172,16 +203,16 @@ fn replay(
     plan: Plan,
     cpus: &[u16],
     driver: DriverKind,
-    reached: Reached,
+    reached: Vec<Reached>,
     log: LogFile,
     watch: &mut dyn Watch,
 ) -> Result<Conducted, EngineError> {
     let run_id = format!("{:x}-{:x}", unix_ns(), rustix::process::getpid().as_raw_nonzero());
     let options = RenderOptions {
-        destinations: vec![Destination {
-            authority: config.target.authority(),
-            base_path: config.target.base_path().to_owned(),
-        }],
+        destinations: config
+            .targets()
+            .map(|target| Destination::new(&target.authority(), target.base_path()))
+            .collect(),
         run_id: run_id.clone(),
         ..config.render.clone()
     };
@@ -193,7 +224,7 @@ fn replay(
         mode: plan.mode.to_string(),
         trace: source_of(&trace),
         config: config.config.clone(),
-        targets: vec![config.target.to_string()],
+        targets: config.targets().map(Target::to_string).collect(),
         host: host::describe(),
         driver: driver.name().to_owned(),
         cores: cpus.to_vec(),
@@ -212,7 +243,7 @@ fn replay(
         memory_lock: None,
         memory_node: None,
         realtime: None,
-        tls: reached.tls.map(|facts| Tls {
+        tls: reached.iter().find_map(|reached| reached.tls.clone()).map(|facts| Tls {
             version: facts.version,
             cipher: facts.cipher,
             verified: !config.way.tls.insecure,
@@ -242,8 +273,8 @@ fn replay(
         lock.shortfall().iter().for_each(|words| watch.say(words));
         manifest.memory_lock = Some(lock.name().to_owned());
     }
-    let way = Arc::new(reached.way);
-    let assignments = assign(config, &options, &plan, cpus, driver, &way)?;
+    let ways: Vec<_> = reached.into_iter().map(|reached| Arc::new(reached.way)).collect();
+    let assignments = assign(config, &options, &plan, cpus, driver, &ways)?;
     conduct(Job { plan, source, renderer, assignments, manifest, log }, watch)
 }
 
@@ -268,7 +299,10 @@ fn plan_for_cores(trace: &Trace, config: &RunConfig) -> Result<(Plan, Vec<u16>),
     })?;
     let for_cpus = |cpus: Vec<u16>| -> Result<(Plan, Vec<u16>), EngineError> {
         let cores = u16::try_from(cpus.len()).expect("a CPU set is far smaller");
-        let options = PlanOptions { cores, ..config.plan.clone() };
+        let targets = u16::try_from(1 + config.more_targets.len()).map_err(|_too_many| {
+            EngineError::Usage("--url: at most 65,535 servers can share a run".to_owned())
+        })?;
+        let options = PlanOptions { cores, targets, ..config.plan.clone() };
         Ok((plan::build(trace, &options)?, cpus))
     };
     match &config.cores {
@@ -332,7 +366,7 @@ fn assign(
     plan: &Plan,
     cpus: &[u16],
     driver: DriverKind,
-    way: &Arc<Way>,
+    ways: &[Arc<Way>],
 ) -> Result<Vec<Assignment>, EngineError> {
     let room = usize::try_from(host::connection_room()).unwrap_or(usize::MAX);
     let room_per_core = room / cpus.len();
@@ -356,21 +390,21 @@ fn assign(
         .collect();
     let assignment = |(core, &cpu): (u16, &u16)| {
         let core = CoreIndex(core);
-        let wanted = match config.warm_connections {
-            Some(all) => share(all, core, cpus.len()),
-            None => warmup::connections(&plan.rows, core),
-        };
         let cap = config.max_connections.map(|all| share(all, core, cpus.len()));
+        let most = room_per_core.min(cap.unwrap_or(usize::MAX));
+        let warm = config.warm_connections.map(|all| share(all, core, cpus.len()));
+        let warm = warmup::for_each_server(&plan.rows, core, ways.len(), config.reuse, warm);
         Assignment {
             core,
             cpu: Some(cpu),
             driver,
-            way: Arc::clone(way),
+            ways: ways.to_vec(),
+            reuse: config.reuse,
             streaming: options.streaming,
             pacing: config.pacing,
             realtime: config.wishes.realtime,
             limits: config.limits,
-            warm_connections: wanted.max(1).min(room_per_core).min(cap.unwrap_or(usize::MAX)),
+            warm_connections: warmup::within(warm, most),
             max_connections: cap,
             drain_ns: config.drain_ns,
             secrets: Arc::clone(&secrets),

@@ -22,6 +22,8 @@ use crate::net::target::Target;
 use crate::net::way::WayOptions;
 use crate::plan::PlanOptions;
 use crate::policy::deadline::Limits;
+use crate::policy::reuse::Strategy;
+use crate::readiness::Readiness;
 use crate::render::RenderOptions;
 use crate::replayer::Pacing;
 use crate::run::{RunConfig, Wishes, run as carry_out};
@@ -89,6 +91,9 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
         plan: PlanOptions::default(),
         render: RenderOptions { model: "onbeat-mock".to_owned(), ..RenderOptions::default() },
         target,
+        more_targets: Vec::new(),
+        readiness: Readiness::default(),
+        reuse: Strategy::Pooled,
         way: WayOptions::default(),
         cores: crate::run::CoreChoice::Count(1),
         pacing: Pacing::Hybrid { margin_ns: 0 },

@@ -54,11 +54,15 @@ impl Args {
     /// When an option has no usable value.
     pub fn config(&self) -> Result<RunConfig, EngineError> {
         let path = self.trace.path()?.to_owned();
+        let (target, more_targets) = self.target.targets()?;
         Ok(RunConfig {
             trace_options: self.trace.options(),
             plan: self.cancel.apply(self.timing.options(self.body.seed)?),
             render: self.body.options()?,
-            target: self.target.target()?,
+            target,
+            more_targets,
+            readiness: self.target.readiness(self.body.model.is_none()),
+            reuse: self.target.reuse(),
             way: self.target.way(),
             cores: self.run.core_choice(),
             pacing: self.run.pacing_kind(),

@@ -5,6 +5,7 @@
 //! the run queue. Only what the kernel did not take at once goes through the driver. No decision is
 //! made here: outcomes and retries belong to [`crate::replayer`].
 
+pub mod ask;
 pub mod lent;
 pub mod reach;
 pub mod socket;

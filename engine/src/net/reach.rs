@@ -94,7 +94,7 @@ fn greet(socket: Option<OwnedFd>, client: &Client) -> Result<tls::Facts, Fault> 
     Ok(facts)
 }
 
-fn flush(stream: &mut TcpStream, session: &mut Session) -> io::Result<()> {
+pub(super) fn flush(stream: &mut TcpStream, session: &mut Session) -> io::Result<()> {
     while !session.ready().is_empty() {
         let count = stream.write(session.ready())?;
         session.left(count);
@@ -220,7 +220,7 @@ fn is_ours(own: IpAddr) -> Result<(), EngineError> {
 }
 
 /// A connection that waits until it is open.
-fn probe(way: &Way, turn: usize) -> Result<OwnedFd, Errno> {
+pub(super) fn probe(way: &Way, turn: usize) -> Result<OwnedFd, Errno> {
     let socket = socket::of_peer(way, turn, SocketFlags::CLOEXEC)?;
     // Connecting goes by the limit on sending.
     set_socket_timeout(&socket, Timeout::Send, Some(PROBE))?;

@@ -20,7 +20,7 @@ pub struct Limits {
     pub first_byte_ns: Option<i64>,
     /// Between two reads of an answer.
     pub idle_ns: Option<i64>,
-    /// From sent to done.
+    /// From the opening of a connection for it, or from sent if one was open, to done.
     pub total_ns: Option<i64>,
 }
 
@@ -31,16 +31,20 @@ pub enum Phase {
     Connecting {
         /// When it was started.
         since: RunNanos,
+        /// When the request it is for was begun with, if it is for one.
+        begun: Option<RunNanos>,
     },
     /// The request has left, no byte has come back.
     Waiting {
+        /// When it was begun with.
+        begun: RunNanos,
         /// When the first byte left.
         sent: RunNanos,
     },
     /// The answer is coming in.
     Answering {
-        /// When the first byte left.
-        sent: RunNanos,
+        /// When it was begun with.
+        begun: RunNanos,
         /// The latest read.
         latest: RunNanos,
     },
@@ -53,16 +57,16 @@ impl Limits {
         let at = |since: RunNanos, limit: Option<i64>, class| {
             limit.map(|limit| (RunNanos(since.0.saturating_add(limit)), class))
         };
-        let total = |sent| at(sent, self.total_ns, Class::TotalTimeout);
+        let total = |begun| at(begun, self.total_ns, Class::TotalTimeout);
         let (phase, total) = match phase {
-            Phase::Connecting { since } => {
-                (at(since, self.connect_ns, Class::ConnectTimeout), None)
+            Phase::Connecting { since, begun } => {
+                (at(since, self.connect_ns, Class::ConnectTimeout), begun.and_then(total))
             }
-            Phase::Waiting { sent } => {
-                (at(sent, self.first_byte_ns, Class::FirstByteTimeout), total(sent))
+            Phase::Waiting { begun, sent } => {
+                (at(sent, self.first_byte_ns, Class::FirstByteTimeout), total(begun))
             }
-            Phase::Answering { sent, latest } => {
-                (at(latest, self.idle_ns, Class::IdleTimeout), total(sent))
+            Phase::Answering { begun, latest } => {
+                (at(latest, self.idle_ns, Class::IdleTimeout), total(begun))
             }
         };
         match (phase, total) {
@@ -149,9 +153,14 @@ mod tests {
     fn each_phase_has_its_own_limit_and_the_total_bounds_all() {
         let next = |phase| LIMITS.next(phase).map(|(at, class)| (at.0, class.name()));
         let at = RunNanos;
-        assert_eq!(next(Phase::Connecting { since: at(1) }), Some((6, "connect_timeout")));
-        assert_eq!(next(Phase::Waiting { sent: at(0) }), Some((50, "first_byte_timeout")));
-        let answering = |latest| Phase::Answering { sent: at(0), latest: at(latest) };
+        let connecting = |since, begun| Phase::Connecting { since: at(since), begun };
+        assert_eq!(next(connecting(1, None)), Some((6, "connect_timeout")));
+        assert_eq!(next(connecting(1, Some(at(1)))), Some((6, "connect_timeout")));
+        assert_eq!(next(connecting(97, Some(at(0)))), Some((100, "total_timeout")));
+        let waiting = |sent| Phase::Waiting { begun: at(0), sent: at(sent) };
+        assert_eq!(next(waiting(0)), Some((50, "first_byte_timeout")));
+        assert_eq!(next(waiting(60)), Some((100, "total_timeout")));
+        let answering = |latest| Phase::Answering { begun: at(0), latest: at(latest) };
         assert_eq!(next(answering(60)), Some((80, "idle_timeout")));
         assert_eq!(next(answering(90)), Some((100, "total_timeout")));
         assert_eq!(Limits::default().next(answering(1)), None);

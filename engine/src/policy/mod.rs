@@ -7,4 +7,5 @@
 pub mod cancel;
 pub mod deadline;
 pub mod queue;
+pub mod reuse;
 pub mod session;

@@ -16,6 +16,9 @@ use crate::render::{RenderError, Secret};
 /// Names a request's head for a server's log and for ours.
 const REQUEST_ID: &str = "X-Request-ID";
 
+/// Tells a router to keep a session where it is: its name once more, as AIPerf sends it.
+const AFFINITY: &str = "X-Session-Affinity";
+
 /// Headers that decide how the message is read: never the user's.
 const FRAMING: [&str; 9] = [
     "content-length",
@@ -53,6 +56,50 @@ pub(crate) fn common(
     options: &RenderOptions,
 ) -> Result<Vec<u8>, RenderError> {
     let accept = if options.streaming { "text/event-stream" } else { "application/json" };
+    let path = request_path(&destination.base_path, options);
+    let mut head = request_line("POST", &path)?;
+    put_common(&mut head, destination, options, accept)?;
+    Ok(head)
+}
+
+/// A whole head for a question outside the workload, after whose answer the connection is closed;
+/// with a body of so many bytes, if it has one.
+///
+/// # Errors
+/// When a header or the path cannot be sent.
+pub fn head_of_question(
+    method: &str,
+    path: &str,
+    destination: &Destination,
+    options: &RenderOptions,
+    body_bytes: Option<usize>,
+) -> Result<Vec<u8>, RenderError> {
+    let mut head = request_line(method, path)?;
+    put_common(&mut head, destination, options, "application/json")?;
+    put(&mut head, "Connection", b"close");
+    if let Some(bytes) = body_bytes {
+        put(&mut head, "Content-Length", bytes.to_string().as_bytes());
+    }
+    head.extend_from_slice(b"\r\n");
+    Ok(head)
+}
+
+fn request_line(method: &str, path: &str) -> Result<Vec<u8>, RenderError> {
+    if path.bytes().any(|byte| !byte.is_ascii_graphic()) {
+        return Err(RenderError::Header(format!(
+            "the request path {path:?} has a blank or a character that is not ASCII; write it \
+             percent-encoded in --endpoint or --url"
+        )));
+    }
+    Ok(format!("{method} {path} HTTP/1.1\r\n").into_bytes())
+}
+
+fn put_common(
+    head: &mut Vec<u8>,
+    destination: &Destination,
+    options: &RenderOptions,
+    accept: &str,
+) -> Result<(), RenderError> {
     let ours = [
         ("Host", destination.authority.as_str()),
         ("User-Agent", concat!("onbeat/", env!("CARGO_PKG_VERSION"))),
@@ -60,31 +107,21 @@ pub(crate) fn common(
         ("Accept-Encoding", "identity"),
         ("Content-Type", "application/json"),
     ];
-    let path = request_path(&destination.base_path, options);
-    if path.bytes().any(|byte| !byte.is_ascii_graphic()) {
-        return Err(RenderError::Header(format!(
-            "the request path {path:?} has a blank or a character that is not ASCII; write it \
-             percent-encoded in --endpoint or --url"
-        )));
-    }
-    let mut head = format!("POST {path} HTTP/1.1\r\n").into_bytes();
     for (name, value) in ours {
-        if !options.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
-            put(&mut head, name, value.as_bytes());
+        if !has_own(options, name) {
+            put(head, name, value.as_bytes());
         }
     }
     for (name, value) in &options.headers {
         checked_name(name, options)?;
-        put(&mut head, name, checked_value(name, value)?);
+        put(head, name, checked_value(name, value)?);
     }
-    let has_own =
-        options.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-    if let Some(key) = options.api_key.as_ref().filter(|_| !has_own) {
+    if let Some(key) = options.api_key.as_ref().filter(|_| !has_own(options, "Authorization")) {
         let mut bearer = b"Bearer ".to_vec();
         bearer.extend_from_slice(checked_value("Authorization (--api-key)", key)?);
-        put(&mut head, "Authorization", &bearer);
+        put(head, "Authorization", &bearer);
     }
-    Ok(head)
+    Ok(())
 }
 
 /// What only one request has, up to and with the empty line that ends the head.
@@ -111,14 +148,19 @@ pub(crate) fn append_open(
     append_plain(head, &options.run_id);
     write!(head, "-{request}\r\n{}: ", options.session_header).expect("a Vec takes everything");
     append_plain(head, session);
+    // Whose name the session's header has taken, or the user's own, is there already.
+    if !options.session_header.eq_ignore_ascii_case(AFFINITY) && !has_own(options, AFFINITY) {
+        write!(head, "\r\n{AFFINITY}: ").expect("a Vec takes everything");
+        append_plain(head, session);
+    }
     head.extend_from_slice(b"\r\nContent-Length: ");
 }
 
 /// Most bytes that [`append_own`] adds for a request of this session.
 pub(crate) fn own_bytes_at_most(options: &RenderOptions, session: &str) -> usize {
     // Names, separators, ten digits of the request, twenty of the length; a byte may become three.
-    const FIXED: usize = 80;
-    FIXED + options.session_header.len() + 3 * (options.run_id.len() + session.len())
+    const FIXED: usize = 80 + AFFINITY.len();
+    FIXED + options.session_header.len() + 3 * (options.run_id.len() + 2 * session.len())
 }
 
 /// Whether the name of the session's header can be sent.
@@ -133,6 +175,11 @@ pub(crate) fn check_session_header(options: &RenderOptions) -> Result<(), Render
     Err(RenderError::Header(format!(
         "--session-header {name:?} cannot carry the session; use a name like X-Session-ID"
     )))
+}
+
+/// Whether the user gave a header of this name.
+fn has_own(options: &RenderOptions, name: &str) -> bool {
+    options.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
 }
 
 fn put(head: &mut Vec<u8>, name: &str, value: &[u8]) {
@@ -211,10 +258,37 @@ mod tests {
             "POST /v1/chat/completions HTTP/1.1\r\nHost: [::1]:8000\r\nUser-Agent: onbeat/{}\r\n\
              Accept: text/event-stream\r\nAccept-Encoding: identity\r\n\
              Content-Type: application/json\r\nAuthorization: Bearer k\r\nX-Request-ID: r1-7\r\n\
-             X-Correlation-ID: session%201\r\nContent-Length: 42\r\n\r\n",
+             X-Correlation-ID: session%201\r\nX-Session-Affinity: session%201\r\n\
+             Content-Length: 42\r\n\r\n",
             env!("CARGO_PKG_VERSION")
         );
         assert_eq!(head(&options), Ok(expected));
+    }
+
+    #[test]
+    fn a_session_is_named_once_under_each_name() {
+        let count = |options: &RenderOptions| {
+            let head = head(options).expect("a head").to_lowercase();
+            (head.matches("x-session-affinity").count(), head.matches("session%201").count())
+        };
+        assert_eq!(count(&RenderOptions::default()), (1, 2));
+        assert_eq!(count(&with_header("x-session-affinity", "mine")), (1, 1));
+        let session_header = "X-Session-Affinity".to_owned();
+        assert_eq!(count(&RenderOptions { session_header, ..RenderOptions::default() }), (1, 1));
+    }
+
+    #[test]
+    fn a_question_is_no_part_of_a_session() {
+        let options =
+            RenderOptions { api_key: Some(Secret::new("k")), ..with_header("X-Team", "search") };
+        let ask =
+            |bytes| head_of_question("GET", "/v1/models", &destination("h:1", ""), &options, bytes);
+        let head = String::from_utf8(ask(None).expect("a head")).expect("ASCII");
+        assert!(head.starts_with("GET /v1/models HTTP/1.1\r\nHost: h:1\r\n"), "{head}");
+        assert!(head.contains("X-Team: search\r\nAuthorization: Bearer k\r\n"), "{head}");
+        assert!(head.ends_with("Connection: close\r\n\r\n") && !head.contains("Correlation"));
+        let head = String::from_utf8(ask(Some(7)).expect("a head")).expect("ASCII");
+        assert!(head.ends_with("Content-Length: 7\r\n\r\n"), "{head}");
     }
 
     #[test]

@@ -39,7 +39,7 @@ use crate::prompt::vocabulary::Vocabulary;
 pub use crate::render::ahead::{Renderer, Step};
 use crate::render::around::{Around, Closings};
 pub use crate::render::error::RenderError;
-pub use crate::render::head::request_path;
+pub use crate::render::head::{head_of_question, request_path};
 use crate::render::history::{ASSISTANT, Histories, USER};
 use crate::render::layout::Layout;
 pub use crate::render::options::{Context, Destination, Endpoint, RenderOptions, When};

@@ -53,6 +53,14 @@ pub struct Destination {
     pub base_path: String,
 }
 
+impl Destination {
+    /// The server at `authority` with a base URL's path.
+    #[must_use]
+    pub fn new(authority: &str, base_path: &str) -> Self {
+        Self { authority: authority.to_owned(), base_path: base_path.to_owned() }
+    }
+}
+
 /// How requests are written.
 #[derive(Clone, Debug)]
 pub struct RenderOptions {

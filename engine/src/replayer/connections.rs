@@ -1,53 +1,133 @@
 //! Which connection a request leaves on, and what becomes of it afterwards.
 //!
 //! Opening a connection that the warm-up did not foresee is the one thing a core allocates for
-//! while it runs.
+//! while it runs. Where connections are not shared, those of requests to come are opened in the
+//! pauses between requests, as many at a time as the warm-up opened.
 
 use std::sync::Arc;
 
 use onbeat_shared::log::outcome::Class;
 use onbeat_shared::log::record::Record;
-use onbeat_shared::units::RunNanos;
+use onbeat_shared::units::{RequestIndex, RunNanos};
 
 use super::connection;
 use super::core::Core;
 use super::exchange::unanswered;
+use super::idle::Idle;
 use super::slot::{Exchange, Slot, State};
+use crate::policy::reuse::Fate;
+
+/// After a connection that was opened ahead came to nothing, the next is opened so much later.
+const AHEAD_AGAIN_NS: i64 = 100_000_000;
 
 impl Core {
-    /// Puts `exchange` on a connection: an idle one, or one opened for it.
+    /// Puts `exchange` on a connection: one that waits for it or for anybody, or one opened for it.
     pub(super) fn dispatch(&mut self, exchange: Exchange) {
-        match self.idle.pop() {
+        let target = self.target_of(exchange.request);
+        let held = match self.reuse.is_pooled() {
+            true => None,
+            false => self.reuse.take(self.plan.rows[exchange.request.as_usize()].session),
+        };
+        match held.or_else(|| self.idle[usize::from(target)].pop()) {
             Some(index) => {
-                self.slots[index as usize].waited = true;
+                let slot = &mut self.slots[index as usize];
+                slot.waited = true;
+                slot.held = None;
                 self.begin(index, exchange);
             }
-            None => self.open_connection(Some(exchange)),
+            None => self.open_connection(target, Some(exchange)),
         }
     }
 
-    /// Makes an open connection ready for the next request, or lets it go.
-    pub(super) fn release(&mut self, index: u32, reusable: bool) {
+    /// The server of `request`.
+    fn target_of(&self, request: RequestIndex) -> u16 {
+        // A plan's row is far away in memory: it is looked at only if there is a choice.
+        if self.idle.len() == 1 { 0 } else { self.plan.rows[request.as_usize()].target }
+    }
+
+    /// The exchange of `request` on slot `index` ended as `class`: makes the connection ready for
+    /// another, if it is `reusable`, or lets it go.
+    pub(super) fn release(
+        &mut self,
+        index: u32,
+        reusable: bool,
+        request: RequestIndex,
+        class: Class,
+    ) {
         let slot = &mut self.slots[index as usize];
-        if reusable && slot.state == State::Open && !slot.blocked {
-            slot.used = true;
-            self.idle.push(index);
-        } else {
+        if !reusable || slot.state != State::Open || slot.blocked {
             slot.hang_up();
+            return;
+        }
+        let fate = match self.reuse.is_pooled() {
+            true => Fate::ForAll,
+            false => {
+                let session = self.plan.rows[request.as_usize()].session;
+                let clean = matches!(class, Class::Ok | Class::NoFinish);
+                let fate = self.reuse.fate(session, index, clean);
+                slot.held = (fate == Fate::ForSession).then_some(session);
+                fate
+            }
+        };
+        slot.used = true;
+        match fate {
+            Fate::ForAll => self.idle[usize::from(slot.target)].push(index),
+            Fate::ForSession => {}
+            Fate::Closed => slot.hang_up(),
         }
     }
 
-    /// Whether the user's cap on connections allows one more request to leave.
-    pub(super) fn may_connect(&self) -> bool {
-        !self.idle.is_empty()
-            || self
-                .assignment
-                .max_connections
-                .is_none_or(|max| self.slots.len() - self.free.len() < max)
+    /// Whether the user's cap on connections allows `request` to leave; makes room for it if others
+    /// hold what they do not use.
+    pub(super) fn may_connect(&mut self, request: RequestIndex) -> bool {
+        let Some(max) = self.assignment.max_connections else { return true };
+        let target = self.target_of(request);
+        if !self.idle[usize::from(target)].is_empty() || self.slots.len() - self.free.len() < max {
+            return true;
+        }
+        if self.reuse.is_sticky() && self.reuse.holds(self.plan.rows[request.as_usize()].session) {
+            return true;
+        }
+        if self.idle.len() > 1 || self.reuse.is_sticky() {
+            self.make_room();
+        }
+        false
     }
 
-    /// Opens a connection, for `exchange` if there is one.
-    pub(super) fn open_connection(&mut self, exchange: Option<Exchange>) {
+    /// Closes a connection that waits, unless one is being closed.
+    fn make_room(&mut self) {
+        if self.slots.iter().any(|slot| slot.state == State::Closing) {
+            return;
+        }
+        let held = || self.slots.iter().position(|slot| slot.held.is_some());
+        let idle = self.idle.iter().find_map(Idle::top);
+        let held = || held().map(|index| u32::try_from(index).expect("slots are counted in u32"));
+        if let Some(index) = idle.or_else(held) {
+            self.drop_idle(index);
+        }
+    }
+
+    /// Opens a connection for requests to come, if they want one that is not there; returns whether
+    /// it did.
+    pub(super) fn open_ahead(&mut self, now: RunNanos) -> bool {
+        if self.reuse.is_pooled() || self.stopping || !self.started || now < self.ahead_from {
+            return false;
+        }
+        let waiting: usize = self.idle.iter().map(Idle::len).sum();
+        let open = self.slots.len() - self.free.len();
+        let capped = self.assignment.max_connections.is_some_and(|max| open >= max);
+        if capped || waiting + self.opening >= self.reuse.to_come() {
+            return false;
+        }
+        let warm = self.assignment.warm_connections.iter();
+        let short = warm.zip(&self.idle).position(|(&warm, idle)| idle.len() + self.opening < warm);
+        let Some(target) = short else { return false };
+        self.open_connection(u16::try_from(target).expect("a plan has u16 targets"), None);
+        true
+    }
+
+    /// Opens a connection to a server, for `exchange` if there is one.
+    pub(super) fn open_connection(&mut self, target: u16, exchange: Option<Exchange>) {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
@@ -61,7 +141,11 @@ impl Core {
         }
         let slot = &mut self.slots[index as usize];
         slot.state = State::Connecting { since: now };
+        slot.target = target;
         slot.exchange = exchange;
+        if let Some(exchange) = &mut slot.exchange {
+            exchange.begun.get_or_insert(now);
+        }
         slot.used = false;
         slot.waited = false;
         slot.blocked = false;
@@ -69,7 +153,7 @@ impl Core {
         self.tasks += 1;
         self.deadlines.watch(index, now);
         let handle = self.handle.upgrade().expect("a core's tasks hold it");
-        let way = Arc::clone(&self.assignment.way);
+        let way = Arc::clone(&self.assignment.ways[usize::from(target)]);
         let turn = self.dialled;
         self.dialled += 1;
         monoio::spawn(connection::open(handle, index, way, turn));
@@ -95,10 +179,11 @@ impl Core {
             return;
         }
         slot.state = State::Open;
+        let target = slot.target;
         self.log_connect(index, since, now, Class::Ok, 0);
         match exchange {
             Some(exchange) => self.begin(index, exchange),
-            None => self.idle.push(index),
+            None => self.idle[usize::from(target)].push(index),
         }
     }
 
@@ -118,6 +203,7 @@ impl Core {
         self.free_slot(index);
         match exchange {
             Some(exchange) => self.finish_exchange(&exchange, now, &unanswered(class)),
+            None if self.started => self.ahead_from = RunNanos(now.0 + AHEAD_AGAIN_NS),
             None if class == Class::ConnectTimeout => {
                 self.open_failures.push(std::io::Error::from(std::io::ErrorKind::TimedOut));
             }
@@ -141,8 +227,16 @@ impl Core {
 
     /// A connection without an exchange is no longer usable.
     pub(super) fn drop_idle(&mut self, index: u32) {
-        self.idle.remove(index);
-        self.slots[index as usize].hang_up();
+        let now = self.now();
+        let slot = &mut self.slots[index as usize];
+        match slot.held.take() {
+            Some(session) => self.reuse.lost(session),
+            None => self.idle[usize::from(slot.target)].remove(index),
+        }
+        if !slot.used {
+            self.ahead_from = RunNanos(now.0 + AHEAD_AGAIN_NS);
+        }
+        slot.hang_up();
     }
 
     fn log_connect(
@@ -153,7 +247,8 @@ impl Core {
         class: Class,
         errno: u32,
     ) {
-        let record = Record::Connect { connection: index, start, end, target: 0, class, errno };
+        let target = self.slots[index as usize].target;
+        let record = Record::Connect { connection: index, start, end, target, class, errno };
         if self.started {
             self.sink.push(&record);
         } else {

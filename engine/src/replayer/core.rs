@@ -28,6 +28,7 @@ use crate::plan::Plan;
 use crate::policy::cancel::Cancellations;
 use crate::policy::deadline::Deadlines;
 use crate::policy::queue::ReadyQueue;
+use crate::policy::reuse::Reuse;
 use crate::policy::session::Sessions;
 use crate::render::supply::Supply;
 
@@ -70,7 +71,11 @@ pub(super) struct Core {
     pub(super) starved: Starved,
     /// An end has released a request since anybody looked.
     released: bool,
-    pub(super) idle: Idle,
+    /// For each server, its connections that wait for anybody.
+    pub(super) idle: Vec<Idle>,
+    pub(super) reuse: Reuse,
+    /// No connection is opened ahead before this instant.
+    pub(super) ahead_from: RunNanos,
     pub(super) free: Vec<u32>,
     pub(super) opening: usize,
     pub(super) open_failures: Vec<std::io::Error>,
@@ -107,11 +112,11 @@ impl Core {
     ) -> CoreHandle {
         let core = assignment.core;
         let remaining = plan.rows.iter().filter(|row| row.core == core).count();
-        let slots = assignment.warm_connections.max(64);
+        let slots = assignment.warm_connections.iter().sum::<usize>().max(64);
         let dialled = usize::from(core.0);
-        let scratch = match assignment.way.tls {
-            Some(_) => Scratch::new(),
-            None => Scratch::default(),
+        let scratch = match assignment.ways.iter().any(|way| way.tls.is_some()) {
+            true => Scratch::new(),
+            false => Scratch::default(),
         };
         let queue = ReadyQueue::new(&plan.rows, core);
         let starved = Starved::new(if supply.is_ahead() { remaining } else { 0 });
@@ -122,7 +127,9 @@ impl Core {
             RefCell::new(Self {
                 deadlines: Deadlines::new(&assignment.limits, slots),
                 cancellations: Cancellations::new(cancelled),
-                idle: Idle::new(slots),
+                idle: assignment.ways.iter().map(|_| Idle::new(slots)).collect(),
+                reuse: Reuse::new(assignment.reuse, &plan.rows, core),
+                ahead_from: RunNanos(i64::MIN),
                 free: Vec::with_capacity(slots),
                 slots: Vec::with_capacity(slots),
                 assignment,
@@ -163,10 +170,13 @@ impl Core {
 
     // ---- before zero ----
 
-    /// Starts opening connections until `count` are there or on their way.
-    pub(super) fn warm_up(&mut self, count: usize) {
-        for _ in self.slots.len()..count {
-            self.open_connection(None);
+    /// Starts opening the connections that are to be there at zero.
+    pub(super) fn warm_up(&mut self) {
+        for target in 0..self.assignment.ways.len() {
+            let number = u16::try_from(target).expect("a plan has u16 targets");
+            for _ in 0..self.assignment.warm_connections[target] {
+                self.open_connection(number, None);
+            }
         }
     }
 
@@ -185,7 +195,8 @@ impl Core {
     /// How many connections are open, how many of them resumed a TLS session, and why others are
     /// not open.
     pub(super) fn warm_up_result(&mut self) -> (usize, usize, Vec<std::io::Error>) {
-        (self.idle.len(), self.resumed, std::mem::take(&mut self.open_failures))
+        let open = self.idle.iter().map(Idle::len).sum();
+        (open, self.resumed, std::mem::take(&mut self.open_failures))
     }
 
     /// The schedule's zero is known. What the warm-up stamped moves to the run's clock.
@@ -429,7 +440,7 @@ impl Core {
 
     /// Hangs up every connection, so that the tasks that own them finish.
     pub(super) fn hang_up_all(&mut self) {
-        self.idle = Idle::default();
+        self.idle.iter_mut().for_each(|idle| *idle = Idle::default());
         for slot in &mut self.slots {
             if slot.state != State::Free && slot.state != State::Closing {
                 slot.hang_up();

@@ -66,7 +66,7 @@ impl Core {
         let ready = exchange.ready_at;
         let slot = &mut self.slots[index as usize];
         slot.exchange = Some(exchange);
-        let used = slot.used;
+        let (used, target) = (slot.used, slot.target);
         if is_sealed {
             self.send_sealed(index);
         } else {
@@ -78,7 +78,7 @@ impl Core {
                 sent,
                 ready,
                 due: self.sessions.due(request),
-                target: 0,
+                target,
                 reused: used,
             });
             self.counters.count_sent(sent.0 - ready.0);
@@ -227,7 +227,8 @@ impl Core {
             let again = exchange.again();
             slot.exchange = None;
             slot.hang_up();
-            self.open_connection(Some(again));
+            let target = slot.target;
+            self.open_connection(target, Some(again));
             return;
         }
         let mut scribe = Scribe {
@@ -267,7 +268,7 @@ impl Core {
         let Some(exchange) = slot.exchange.take() else { return };
         let whole = exchange.sent_whole;
         self.finish_exchange(&exchange, time, end);
-        self.release(index, end.reusable && whole);
+        self.release(index, end.reusable && whole, exchange.request, end.class);
     }
 
     /// Writes down the end of `exchange`.

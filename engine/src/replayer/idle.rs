@@ -54,6 +54,11 @@ impl Idle {
         Some(top)
     }
 
+    /// The slot on top.
+    pub(super) const fn top(&self) -> Option<u32> {
+        self.top
+    }
+
     /// Takes `slot` out, if it is there.
     pub(super) fn remove(&mut self, slot: u32) {
         let Some(link) = self.links.get_mut(slot as usize).filter(|link| link.listed) else {

@@ -46,6 +46,7 @@ use crate::net::way::Way;
 use crate::pacer::Alarm;
 use crate::plan::Plan;
 use crate::policy::deadline::Limits;
+use crate::policy::reuse::Strategy;
 use crate::render::Secret;
 use crate::render::supply::{Source, Supply};
 
@@ -72,8 +73,10 @@ pub struct Assignment {
     pub cpu: Option<u16>,
     /// How sockets are driven.
     pub driver: DriverKind,
-    /// Where to connect, and from where.
-    pub way: Arc<Way>,
+    /// For each server, where to connect, and from where.
+    pub ways: Vec<Arc<Way>>,
+    /// Which connection is used again, and for whom.
+    pub reuse: Strategy,
     /// Whether answers are streams.
     pub streaming: bool,
     /// How to wait.
@@ -82,8 +85,8 @@ pub struct Assignment {
     pub realtime: bool,
     /// Time limits of an exchange.
     pub limits: Limits,
-    /// Connections to open before zero.
-    pub warm_connections: usize,
+    /// For each server, connections to open before zero.
+    pub warm_connections: Vec<usize>,
     /// Most connections, if the user set a cap.
     pub max_connections: Option<usize>,
     /// How long requests in flight may finish after a stop.
@@ -215,13 +218,12 @@ async fn life(
     {
         *margin_ns = margin_for(wake_error_ns);
     }
-    let warm = assignment.warm_connections;
     let core_index = assignment.core;
     let (plan, supply) = (Arc::clone(&shared.plan), Supply::of(&shared.source, core_index));
     let core = Core::new(assignment, plan, supply, counters, sink, Rc::clone(&alarm));
     core.borrow_mut().zero_ns = monotonic_ns();
     core.borrow_mut().wake_margin_ns = margin_for(wake_error_ns);
-    core.borrow_mut().warm_up(warm);
+    core.borrow_mut().warm_up();
     while core.borrow().is_opening() && shared.stop() == Stop::No {
         alarm.until(monotonic_ns() + 200_000).await?;
         let mut core = core.borrow_mut();

@@ -17,6 +17,8 @@ use crate::pacer::{Alarm, Yielder};
 
 /// Limits, flushes and the stop flag are looked at this often.
 const CHORES_NS: i64 = 10_000_000;
+/// A connection is opened for requests to come when nothing is due for so long.
+const OPENING_NS: i64 = 300_000;
 /// A block that is not full is handed to the writer after this long: with the writer's own period a
 /// kill loses well under a second.
 const FLUSH_NS: i64 = 250_000_000;
@@ -90,14 +92,18 @@ impl Pacer {
             return Step::Done;
         }
         let pacing = core.assignment.pacing;
-        if more || pacing == Pacing::Spin {
-            return Step::Turn;
-        }
         let due_ns = core.next_due().map_or(i64::MAX, |due| due.0.saturating_add(core.zero_ns));
         let until_ns = due_ns.saturating_sub(pacing.margin_ns()).min(self.next_chores_ns);
         let cancel = core.next_cancellation();
         let cancel_ns = cancel.map_or(i64::MAX, |at| at.0.saturating_add(core.zero_ns));
         let until_ns = until_ns.min(cancel_ns);
+        let pause = !more && until_ns.saturating_sub(now_ns) > OPENING_NS;
+        if pause && core.open_ahead(RunNanos(now_ns - core.zero_ns)) {
+            return Step::Turn;
+        }
+        if more || pacing == Pacing::Spin {
+            return Step::Turn;
+        }
         if until_ns <= now_ns {
             return Step::Turn;
         }

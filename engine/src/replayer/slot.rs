@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use onbeat_shared::log::outcome::Class;
 use onbeat_shared::log::record::Usage;
-use onbeat_shared::units::{RequestIndex, RunNanos};
+use onbeat_shared::units::{RequestIndex, RunNanos, SessionIndex};
 
 use crate::net::socket::Wire;
 use crate::net::tls::Session;
@@ -37,6 +37,8 @@ pub(super) enum State {
 pub(super) struct Exchange {
     pub(super) request: RequestIndex,
     pub(super) ready_at: RunNanos,
+    /// When it was begun with, if a connection had to be opened for it first.
+    pub(super) begun: Option<RunNanos>,
     /// Taken right before the first byte was handed over; `None` while the connection opens.
     pub(super) sent: Option<RunNanos>,
     /// The first part that has not left whole, and how much of it has.
@@ -61,6 +63,7 @@ impl Exchange {
         Self {
             request: ready.request,
             ready_at: ready.at,
+            begun: None,
             sent: None,
             part: 0,
             part_offset: 0,
@@ -80,6 +83,7 @@ impl Exchange {
         Self {
             resent: true,
             underrun: self.underrun,
+            begun: self.begun.or(self.sent),
             sent: self.sent,
             ..Self::new(Ready { at: self.ready_at, request: self.request })
         }
@@ -89,6 +93,10 @@ impl Exchange {
 /// One connection.
 pub(super) struct Slot {
     pub(super) state: State,
+    /// The server it leads to.
+    pub(super) target: u16,
+    /// The session it waits for, while it does.
+    pub(super) held: Option<SessionIndex>,
     pub(super) wire: Option<Wire>,
     /// The connection's TLS session; `None`: it speaks plain HTTP.
     pub(super) tls: Option<Box<Session>>,
@@ -108,6 +116,8 @@ impl Slot {
     pub(super) fn new() -> Self {
         Self {
             state: State::Free,
+            target: 0,
+            held: None,
             wire: None,
             tls: None,
             exchange: None,
@@ -122,13 +132,15 @@ impl Slot {
     /// What the time limits look at; `None` while nothing is limited.
     pub(super) fn phase(&self) -> Option<Phase> {
         if let State::Connecting { since } = self.state {
-            return Some(Phase::Connecting { since });
+            let begun = self.exchange.as_ref().and_then(|exchange| exchange.begun);
+            return Some(Phase::Connecting { since, begun });
         }
         let exchange = self.exchange.as_ref()?;
         let sent = exchange.sent?;
+        let begun = exchange.begun.unwrap_or(sent);
         Some(match exchange.latest_read {
-            Some(latest) => Phase::Answering { sent, latest },
-            None => Phase::Waiting { sent },
+            Some(latest) => Phase::Answering { begun, latest },
+            None => Phase::Waiting { begun, sent },
         })
     }
 

@@ -47,14 +47,15 @@ impl Core {
     /// The request that leaves now, if one is due, rendered and may have a connection.
     pub(super) fn next_exchange(&mut self, now: RunNanos) -> Option<Exchange> {
         if let Some(late) = self.starved.first()
-            && self.may_connect()
+            && self.may_connect(late.request)
             && self.supply.ready(late.request)
         {
             self.starved.0.pop();
             return Some(Exchange { underrun: true, ..Exchange::new(late) });
         }
         loop {
-            if self.queue.peek().is_none_or(|next| next.at > now) || !self.may_connect() {
+            let next = self.queue.peek().filter(|next| next.at <= now)?;
+            if !self.may_connect(next.request) {
                 return None;
             }
             let ready = self.queue.pop(now)?;

@@ -21,6 +21,7 @@ use crate::net::way::{Peer, Way};
 use crate::pacer::Alarm;
 use crate::plan::{self, PlanOptions};
 use crate::policy::deadline::Limits;
+use crate::policy::reuse::Strategy;
 use crate::render::supply::{Source, Supply};
 use crate::render::{self, RenderOptions};
 use crate::trace::{self, TraceOptions};
@@ -42,12 +43,13 @@ pub(crate) fn job(listener: &TcpListener, trace: &str) -> (Assignment, Arc<Share
         core: CoreIndex(0),
         cpu: None,
         driver: DriverKind::Epoll,
-        way: Arc::new(Way::to(Peer::Tcp(listener.local_addr().expect("it is bound")))),
+        ways: vec![Arc::new(Way::to(Peer::Tcp(listener.local_addr().expect("it is bound"))))],
+        reuse: Strategy::Pooled,
         streaming: true,
         pacing: Pacing::Sleep,
         realtime: false,
         limits: Limits::default(),
-        warm_connections: 1,
+        warm_connections: vec![1],
         max_connections: None,
         drain_ns: 0,
         secrets: Arc::from([]),
@@ -74,7 +76,8 @@ impl Bench {
     /// records.
     async fn new(trace: &str, warm: usize, blocks: usize) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
-        let (assignment, shared) = job(&listener, trace);
+        let (mut assignment, shared) = job(&listener, trace);
+        assignment.warm_connections = vec![warm];
         let alarm = Rc::new(Alarm::new().expect("a timer"));
         let blocks = Arc::new(Blocks::new(CoreIndex(0), blocks));
         let core = Core::new(
@@ -87,7 +90,7 @@ impl Bench {
         );
         let bench = Self { core, alarm, blocks, listener };
         bench.core.borrow_mut().zero_ns = monotonic_ns();
-        bench.core.borrow_mut().warm_up(warm);
+        bench.core.borrow_mut().warm_up();
         bench.until(|core| !core.is_opening()).await;
         bench.core.borrow_mut().start(monotonic_ns());
         bench

@@ -13,16 +13,43 @@ use crate::net::target::Target;
 use crate::net::tls::TlsOptions;
 use crate::net::way::WayOptions;
 use crate::policy::deadline::Limits;
+use crate::policy::reuse::Strategy;
+use crate::readiness::{Look, Readiness};
 use crate::replayer::driver::DriverKind;
 
 /// The server and the way to it.
 #[derive(Clone, Debug, Args, Serialize)]
 #[command(next_help_heading = "Server and connections")]
 pub struct TargetFlags {
-    /// Base URL of the server; the endpoint's path is added to it.
-    #[arg(long, short, visible_alias = "api-endpoint", env = "ONBEAT_URL", hide_env_values = true)]
-    #[arg(default_value = "http://localhost:8000", value_name = "URL")]
-    pub url: String,
+    /// Base URL of the server; the endpoint's path is added to it. Several, repeated or with commas
+    /// between them, are taken by sessions in turn; each session stays with its own.
+    #[arg(long, short, visible_aliases = ["api-endpoint", "base-url"], env = "ONBEAT_URL")]
+    #[arg(hide_env_values = true, default_value = "http://localhost:8000", value_name = "URL")]
+    #[arg(value_delimiter = ',')]
+    pub url: Vec<String>,
+
+    /// How sessions choose among several URLs.
+    #[arg(long, value_enum, default_value_t, value_name = "STRATEGY")]
+    pub url_strategy: UrlStrategyFlag,
+
+    /// Before the first request, wait up to this many seconds for each server to be ready (default:
+    /// do not wait).
+    #[arg(long, visible_alias = "ready-check-timeout-sec", default_value = "0")]
+    #[arg(value_name = "SECONDS", value_parser = seconds_or_none)]
+    pub wait_for_model_timeout: f64,
+
+    /// What makes a server ready: that /v1/models lists the model, that it answers a request for
+    /// one token, or both.
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    pub wait_for_model_mode: ReadyFlag,
+
+    /// How long to wait between two looks at a server that is not ready.
+    #[arg(long, default_value = "5", value_name = "SECONDS", value_parser = seconds)]
+    pub wait_for_model_interval: f64,
+
+    /// Which connection is used again, and for whom.
+    #[arg(long, value_enum, default_value_t, value_name = "STRATEGY", ignore_case = true)]
+    pub connection_reuse_strategy: ReuseFlag,
 
     /// Connect to this Unix socket instead of the URL's host, which then only names the server.
     #[arg(long, value_name = "PATH")]
@@ -98,13 +125,80 @@ pub enum DriverFlag {
     Epoll,
 }
 
+/// `--url-strategy` as typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum UrlStrategyFlag {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+}
+
+/// `--wait-for-model-mode` as typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadyFlag {
+    /// It lists the model.
+    Models,
+    /// It answers a request for one token.
+    #[default]
+    Inference,
+    /// Both.
+    Both,
+}
+
+/// `--connection-reuse-strategy` as typed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReuseFlag {
+    /// Every connection serves whoever is next.
+    #[default]
+    Pooled,
+    /// Each request has a connection of its own, opened ahead of it and closed after it.
+    Never,
+    /// The turns of a session share a connection, which is closed after the last, an error or a
+    /// cancellation.
+    StickyUserSessions,
+}
+
 impl TargetFlags {
-    /// The server as meant.
+    /// The servers as meant: the first, and the others.
     ///
     /// # Errors
-    /// When `--url` cannot be one.
-    pub fn target(&self) -> Result<Target, EngineError> {
-        Target::parse(&self.url).map_err(|error| EngineError::Usage(error.to_string()))
+    /// When a `--url` cannot be one.
+    pub fn targets(&self) -> Result<(Target, Vec<Target>), EngineError> {
+        let mut targets = self
+            .url
+            .iter()
+            .map(|url| Target::parse(url).map_err(|error| EngineError::Usage(error.to_string())));
+        let first = targets.next().expect("--url has a default")?;
+        Ok((first, targets.collect::<Result<_, _>>()?))
+    }
+
+    /// What is asked of the servers before zero; the model, if `model_unknown`.
+    #[must_use]
+    pub fn readiness(&self, model_unknown: bool) -> Readiness {
+        Readiness {
+            timeout_ns: Some(nanos(self.wait_for_model_timeout)).filter(|&ns| ns > 0),
+            interval_ns: nanos(self.wait_for_model_interval),
+            look: match self.wait_for_model_mode {
+                ReadyFlag::Models => Look::Models,
+                ReadyFlag::Inference => Look::Inference,
+                ReadyFlag::Both => Look::Both,
+            },
+            ask_model: model_unknown,
+        }
+    }
+
+    /// Which connection is used again, as meant.
+    #[must_use]
+    pub const fn reuse(&self) -> Strategy {
+        match self.connection_reuse_strategy {
+            ReuseFlag::Pooled => Strategy::Pooled,
+            ReuseFlag::Never => Strategy::Never,
+            ReuseFlag::StickyUserSessions => Strategy::StickyUserSessions,
+        }
     }
 
     /// How connections are made, as meant.

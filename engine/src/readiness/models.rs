@@ -1,0 +1,86 @@
+//! `/v1/models`: where it is, and the names it lists.
+
+use serde::Deserialize;
+
+use crate::net::ask::Reply;
+
+/// Names of a long list that are shown.
+const SHOWN: usize = 5;
+
+#[derive(Deserialize)]
+struct List {
+    data: Vec<Model>,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    id: String,
+}
+
+/// The names in the answer to a question for the list: at least one.
+///
+/// # Errors
+/// Why there are none, in words.
+pub(super) fn of(reply: &Reply) -> Result<Vec<String>, String> {
+    if reply.status != 200 {
+        return Err(format!("/v1/models answers with status {}", reply.status));
+    }
+    let list: List = serde_json::from_slice(&reply.body)
+        .map_err(|error| format!("/v1/models is no list of models: {error}"))?;
+    if list.data.is_empty() {
+        return Err("/v1/models lists no model".to_owned());
+    }
+    Ok(list.data.into_iter().map(|model| model.id).collect())
+}
+
+/// The names as people read them.
+pub(super) fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(SHOWN).map(|name| format!("{name:?}")).collect::<Vec<_>>();
+    let more = names.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// The list's path at a base URL whose requests go to `endpoint`.
+pub(super) fn path(base_path: &str, endpoint: &str) -> String {
+    let base = base_path.trim_end_matches('/');
+    // A base URL may be the endpoint's own; the list is beside it.
+    if !base.is_empty() && base == endpoint {
+        let before = ["/chat/completions", "/completions"].iter();
+        let before = before.filter_map(|rest| base.strip_suffix(rest)).next();
+        return format!("{}/models", before.unwrap_or("/v1"));
+    }
+    let base = base.strip_suffix("/v1").unwrap_or(base);
+    format!("{base}/v1/models")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_beside_the_endpoint() {
+        for (base, endpoint, list) in [
+            ("", "/v1/chat/completions", "/v1/models"),
+            ("/v1", "/v1/completions", "/v1/models"),
+            ("/openai/v1/", "/openai/v1/completions", "/openai/v1/models"),
+            ("/base", "/base/v1/chat/completions", "/base/v1/models"),
+            ("/x/v1/chat/completions", "/x/v1/chat/completions", "/x/v1/models"),
+            ("/generate", "/generate", "/v1/models"),
+        ] {
+            assert_eq!(path(base, endpoint), list, "{base}");
+        }
+    }
+
+    #[test]
+    fn names_are_read_or_their_lack_is_told() {
+        let reply = |status, body: &str| Reply { status, body: body.as_bytes().to_vec() };
+        let two = r#"{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}"#;
+        assert_eq!(of(&reply(200, two)), Ok(vec!["a".to_owned(), "b".to_owned()]));
+        assert!(of(&reply(404, two)).is_err_and(|words| words.contains("404")));
+        assert!(of(&reply(200, r#"{"data":[]}"#)).is_err_and(|words| words.contains("no model")));
+        assert!(of(&reply(200, "<html>")).is_err_and(|words| words.contains("no list")));
+        let many: Vec<String> = (0..7).map(|name| name.to_string()).collect();
+        assert_eq!(listed(&many), r#""0", "1", "2", "3", "4" and 2 more"#);
+    }
+}
