@@ -1,5 +1,7 @@
 //! The real binary: exit codes, help, pipes, signals, and what a killed run leaves behind.
 
+mod documented;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

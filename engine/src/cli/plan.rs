@@ -81,7 +81,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         tell(&warning.to_string());
     }
     let typed = [args.timing.warnings(), args.body.warnings()].concat();
-    for warning in plan.warnings.iter().chain(&synthesised).chain(&typed).chain(&args.unused.told()) {
+    for warning in plan.warnings.iter().chain(&synthesised).chain(&typed).chain(&args.unused.told())
+    {
         tell(warning);
     }
     if let Some(words) = left_out(&plan.left_out) {
