@@ -87,10 +87,9 @@ fn a_turn_repeats_the_replies_that_came_whole() {
                 ];
                 match noted(&writing, bytes) {
                     0 => answer(&mut stream_, &stream(deltas, true)),
-                    1 => answer(
-                        &mut stream_,
-                        b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy",
-                    ),
+                    1 => {
+                        answer(&mut stream_, b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy")
+                    }
                     // An answer that breaks off is none.
                     2 => {
                         answer(&mut stream_, &stream(deltas, false));
@@ -175,8 +174,7 @@ fn a_reply_longer_than_its_room_is_cut_and_told() {
     let address = server.address;
     let run = ends(move || scenario.run_against(address));
     assert_eq!(classes(&run), ["ok", "ok"]);
-    let cut: Vec<bool> =
-        (0..2).map(|i| run.requests.flags(i).has(DoneFlags::REPLY_CUT)).collect();
+    let cut: Vec<bool> = (0..2).map(|i| run.requests.flags(i).has(DoneFlags::REPLY_CUT)).collect();
     assert_eq!(cut, [true, false], "nobody repeats the last one");
     let report = report(&run, &ReportOptions::default());
     let words = report.notes.warnings.join("; ");

@@ -48,22 +48,17 @@ fn calls_of_a_run(driver: DriverKind, when: When, trace: &str) -> usize {
 
 #[test]
 fn the_hot_loop_does_not_allocate() {
+    let alone = mooncake(300, 2, 900, 20);
+    let repeating = sessions();
+    // One run after the other: beside each other they would be counted together.
     for driver in drivers() {
-        for when in [When::All, When::Ahead] {
-            let calls = calls_of_a_run(driver, when, &mooncake(300, 2, 900, 20));
+        for (when, trace) in [(When::All, &alone), (When::Ahead, &alone), (When::All, &repeating)] {
+            let calls = calls_of_a_run(driver, when, trace);
             assert!(
                 tests::alloc::calls() > 0,
                 "the cores do allocate before zero, and it was seen"
             );
             assert_eq!(calls, 0, "calls on a pacing core in the run ({}, {when:?})", driver.name());
         }
-    }
-}
-
-#[test]
-fn turns_that_repeat_replies_do_not_allocate() {
-    for driver in drivers() {
-        let calls = calls_of_a_run(driver, When::All, &sessions());
-        assert_eq!(calls, 0, "calls on a pacing core in the run ({})", driver.name());
     }
 }
