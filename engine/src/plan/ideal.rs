@@ -1,10 +1,10 @@
 //! The ideal cache hits of every planned request, in send order.
 //!
 //! Block ids of Bailian and Mooncake are global to the file, so one cache serves all sessions of a
-//! copy; copies share nothing.
+//! copy; those of a conversation may hold in it alone. Copies share nothing.
 
 use onbeat_shared::trace::Trace;
-use onbeat_shared::trace::cache::IdealCache;
+use onbeat_shared::trace::cache::ScopedCache;
 
 use crate::plan::schedule::Send;
 
@@ -25,10 +25,9 @@ pub(crate) fn hits(trace: &Trace, sends: &[Send]) -> Option<Vec<IdealTokens>> {
     let mut hits = vec![IdealTokens { prefix: 0, set: 0 }; sends.len()];
     let by_copy = by_copy(sends);
     for copy in by_copy.chunk_by(|&a, &b| sends[a as usize].copy == sends[b as usize].copy) {
-        let mut cache = IdealCache::new(trace);
+        let mut cache = ScopedCache::new(trace);
         for &request in copy {
-            let record = &trace.records[sends[request as usize].record as usize];
-            let found = cache.ask(trace, record);
+            let found = cache.ask(trace, sends[request as usize].record);
             hits[request as usize] =
                 IdealTokens { prefix: found.prefix_tokens, set: found.set_tokens };
         }

@@ -65,9 +65,11 @@ fn unit(trace: &Trace) -> Option<Warning> {
             words: format!(
                 "timestamps are read as {}: span {span_s:.3} s for {rows} rows; looks like {looks}",
                 match trace.source.format {
-                    Format::Bailian | Format::BurstGpt => "seconds",
+                    Format::Bailian | Format::BurstGpt | Format::Agentic | Format::RagPulse => {
+                        "seconds"
+                    }
                     Format::Mooncake | Format::RawPayload | Format::Baseten => "milliseconds",
-                    Format::AzureCsv => "dates",
+                    Format::AzureCsv | Format::Otel => "dates",
                 }
             ),
         })

@@ -47,7 +47,8 @@ pub(crate) fn format_of(path: &Path, line: u64, bytes: &[u8]) -> Result<Format, 
     if AGENTIC.into_iter().all(has) {
         return Err(TraceError::file(
             path,
-            "looks like an agentic (kv-cache-tester) trace, which this version does not read yet",
+            "looks like an agentic (kv-cache-tester) trace in a packed file; unpack it first, or \
+             name a folder of such files",
         ));
     }
     let keys: Vec<String> = Members::of(bytes).map(|member| shown(member.key)).take(12).collect();

@@ -34,6 +34,15 @@ pub enum TraceError {
         /// What is wrong with it.
         fault: Fault,
     },
+    /// One place of a file that is a tree is wrong.
+    Entry {
+        /// The file.
+        path: PathBuf,
+        /// Where in it: `requests[3].requests[0]`; empty for the whole of it.
+        at: String,
+        /// What is wrong with it.
+        fault: Fault,
+    },
     /// One row of a file that has no lines is wrong.
     Cell {
         /// The file.
@@ -102,6 +111,12 @@ impl fmt::Display for TraceError {
             Self::File { path, words } => write!(out, "{}: {words}", path.display()),
             Self::Row { path, line, fault } => {
                 write!(out, "{}: line {line}: {fault}", path.display())
+            }
+            Self::Entry { path, at, fault } if at.is_empty() => {
+                write!(out, "{}: {fault}", path.display())
+            }
+            Self::Entry { path, at, fault } => {
+                write!(out, "{}#{at}: {fault}", path.display())
             }
             Self::Cell { path, row, fault } => {
                 write!(out, "{}: row {row}: {fault}", path.display())

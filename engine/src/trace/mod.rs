@@ -9,6 +9,7 @@
 //! `output_length` 0 asks for one token (counted); a Mooncake row without `output_length` asks for
 //! no limit; lengths must be whole (`512.0` is, `512.5` is not).
 
+mod agentic;
 mod bailian;
 mod baseten;
 mod chains;
@@ -20,12 +21,16 @@ mod dialect;
 pub mod error;
 mod keys;
 mod lines;
+pub mod material;
 mod mmap;
 mod mooncake;
+mod otel;
 mod packed;
+mod ragpulse;
 mod row;
 mod rows;
 mod scan;
+mod sniff;
 mod spill;
 mod tables;
 
@@ -36,7 +41,9 @@ use onbeat_shared::trace::{Format, Source, Trace};
 
 use crate::trace::columns::{Digest, Kind, shards};
 pub use crate::trace::error::{Fault, TraceError};
+use crate::trace::material::Material;
 use crate::trace::rows::RowReader;
+use crate::trace::sniff::Look;
 
 /// How a trace file is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,18 +87,65 @@ impl Default for TraceOptions {
     }
 }
 
-/// Reads a trace, but for the prompts that some formats record: see [`load_prompts`].
+/// Reads a trace that is to be planned, but for the prompts that some formats record: see
+/// [`load_prompts`].
+///
+/// # Errors
+/// When the file cannot be read, is of no known format or of one that can only be inspected, or has
+/// a row that is wrong.
+pub fn load(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
+    let trace = read(path, options)?;
+    match only_inspected(trace.source.format) {
+        Some(words) => Err(TraceError::file(path, words)),
+        None => Ok(trace),
+    }
+}
+
+/// Reads a trace of any format.
 ///
 /// # Errors
 /// When the file cannot be read, is of no known format, or has a row that is wrong.
-pub fn load(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
-    let mut trace = if is_columns(path, options)? {
-        baseten::load(path, options)?
-    } else {
-        lines_of(path, options)?
+pub fn read(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
+    let mut trace = match sniff::look(path, options)? {
+        Look::Agentic(files) => agentic::load(path, &files, options)?,
+        Look::Otel(files) => otel::load(path, &files)?,
+        Look::RagPulse => ragpulse::load(path)?,
+        Look::Material(kind) => {
+            return Err(TraceError::file(path, format!("is {}", kind.words())));
+        }
+        Look::Other if is_columns(path, options)? => baseten::load(path, options)?,
+        Look::Other => lines_of(path, options)?,
     };
     check::whole(&mut trace);
     Ok(trace)
+}
+
+/// Reads a file that goes with a trace and is none; `None` when it is something else.
+///
+/// # Errors
+/// When the file cannot be read, or has a row that is wrong.
+pub fn material(path: &Path, options: &TraceOptions) -> Result<Option<Material>, TraceError> {
+    match sniff::look(path, options)? {
+        Look::Material(kind) => kind.describe(path).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Why traces of a format are not planned, and what can be done instead; `None` when they are.
+const fn only_inspected(format: Format) -> Option<&'static str> {
+    match format {
+        Format::Agentic => Some(
+            "is an agentic trace, which this version inspects and does not replay: its users, their \
+             pauses and their sub-agents are no schedule of rows; try `onbeat inspect`",
+        ),
+        Format::Otel => Some(
+            "is a trace of OpenTelemetry spans, which this version inspects and does not replay: \
+             what a call says depends on answers to others, and spans do not say which; to send the \
+             recorded messages on time, write one row a call with timestamp (ms), messages and \
+             output_length",
+        ),
+        _ => None,
+    }
 }
 
 /// Reads what the records that are `wanted` hold of their requests (prompts, messages, bodies) into

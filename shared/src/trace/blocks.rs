@@ -157,10 +157,24 @@ impl<'a> Blocks<'a> {
         }
     }
 
+    /// How many leading ids two rows have in common.
+    #[must_use]
+    pub fn common_prefix(self, other: Self) -> usize {
+        match (self, other) {
+            (Self::Narrow(own), Self::Narrow(other)) => common(own, other),
+            (Self::Wide(own), Self::Wide(other)) => common(own, other),
+            _ => self.iter().zip(other.iter()).take_while(|(own, other)| own == other).count(),
+        }
+    }
+
     /// The ids in order.
     pub fn iter(self) -> impl ExactSizeIterator<Item = u64> + 'a {
         (0..self.len()).map(move |at| self.id(at))
     }
+}
+
+fn common<T: Eq>(own: &[T], other: &[T]) -> usize {
+    own.iter().zip(other).take_while(|(own, other)| own == other).count()
 }
 
 impl Numbering {

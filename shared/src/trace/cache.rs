@@ -27,14 +27,22 @@ pub struct Hits {
 }
 
 /// A cache that never forgets, asked with one request after the other.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct IdealCache {
     block_tokens: u32,
     names: Numbering,
     /// For each block, the node its first appearance followed; that appearance is the block's node.
+    /// Blocks beyond its end were not seen yet.
     first_parent: Vec<u32>,
     /// Nodes of blocks that appeared elsewhere too: (parent, block) → node.
     others: HashMap<u64, u32, Mixing>,
+}
+
+/// The caches of a trace whose block ids hold in several scopes: one each.
+#[derive(Debug)]
+pub struct ScopedCache {
+    empty: IdealCache,
+    scopes: Vec<Option<IdealCache>>,
 }
 
 /// No parent was seen yet, so the block was not.
@@ -52,11 +60,10 @@ impl IdealCache {
     /// When the trace has more than [`BLOCK_IDS_MAX`] block ids, which no reader lets through.
     #[must_use]
     pub fn new(trace: &Trace) -> Self {
-        let names = Numbering::of(&trace.blocks);
         Self {
             block_tokens: trace.block_tokens,
-            first_parent: vec![UNSEEN; names.len()],
-            names,
+            names: Numbering::of(&trace.blocks),
+            first_parent: Vec::new(),
             others: HashMap::default(),
         }
     }
@@ -65,7 +72,16 @@ impl IdealCache {
     pub fn ask(&mut self, trace: &Trace, record: &Record) -> Hits {
         let blocks = trace.blocks_of(record);
         let hits = self.look(blocks, record.input_tokens);
-        self.learn(blocks);
+        self.learn(blocks, |_node| {});
+        hits
+    }
+
+    /// The same, and adds the nodes of all its blocks to `path`: small numbers, each of one
+    /// sequence of blocks from the first on.
+    pub fn ask_path(&mut self, trace: &Trace, record: &Record, path: &mut Vec<u32>) -> Hits {
+        let blocks = trace.blocks_of(record);
+        let hits = self.look(blocks, record.input_tokens);
+        self.learn(blocks, |node| path.push(node));
         hits
     }
 
@@ -86,7 +102,7 @@ impl IdealCache {
                 node = None;
                 continue;
             };
-            let seen = self.first_parent[block as usize] != UNSEEN;
+            let seen = self.parent_of(block) != UNSEEN;
             if seen {
                 hits.set_blocks += 1;
                 hits.set_tokens += tokens;
@@ -100,12 +116,12 @@ impl IdealCache {
         hits
     }
 
-    fn learn(&mut self, blocks: Blocks<'_>) {
+    fn learn(&mut self, blocks: Blocks<'_>, mut each: impl FnMut(u32)) {
         let mut parent = ROOT;
         for id in blocks.iter() {
             let block = self.names.number_or_new(id);
-            if block as usize == self.first_parent.len() {
-                self.first_parent.push(UNSEEN);
+            if block as usize >= self.first_parent.len() {
+                self.first_parent.resize(block as usize + 1, UNSEEN);
             }
             parent = match self.child(parent, block) {
                 Some(node) => node,
@@ -119,12 +135,17 @@ impl IdealCache {
                     OTHERS + count
                 }
             };
+            each(parent);
         }
+    }
+
+    fn parent_of(&self, block: u32) -> u32 {
+        self.first_parent.get(block as usize).copied().unwrap_or(UNSEEN)
     }
 
     /// The node of `block` after `parent`, if some request had it there.
     fn child(&self, parent: u32, block: u32) -> Option<u32> {
-        match self.first_parent[block as usize] {
+        match self.parent_of(block) {
             first if first == parent => Some(block),
             UNSEEN => None,
             _ => self.others.get(&edge(parent, block)).copied(),
@@ -132,12 +153,61 @@ impl IdealCache {
     }
 }
 
+impl ScopedCache {
+    /// Empty caches for the requests of one trace.
+    ///
+    /// # Panics
+    /// When the trace has more than [`BLOCK_IDS_MAX`] block ids, which no reader lets through.
+    #[must_use]
+    pub fn new(trace: &Trace) -> Self {
+        Self { empty: IdealCache::new(trace), scopes: Vec::new() }
+    }
+
+    /// What is there of the prompt of the `record`th request; from now on all of it is.
+    ///
+    /// # Panics
+    /// When the trace has no such record.
+    pub fn ask(&mut self, trace: &Trace, record: u32) -> Hits {
+        self.cache_of(trace, record).ask(trace, &trace.records[record as usize])
+    }
+
+    /// The cache that answers for a record.
+    pub fn cache_of(&mut self, trace: &Trace, record: u32) -> &mut IdealCache {
+        let scope = trace.scope_of(record) as usize;
+        if scope >= self.scopes.len() {
+            self.scopes.resize(scope + 1, None);
+        }
+        self.scopes[scope].get_or_insert_with(|| self.empty.clone())
+    }
+
+    /// How many different sequences of blocks, from the first on, were asked for so far: what a
+    /// cache that forgets nothing holds.
+    #[must_use]
+    pub fn prefixes(&self) -> u64 {
+        let others = |cache: &IdealCache| cache.others.len() as u64;
+        self.unique_blocks() + self.scopes.iter().flatten().map(others).sum::<u64>()
+    }
+
+    /// How many different blocks were asked for so far.
+    #[must_use]
+    pub fn unique_blocks(&self) -> u64 {
+        self.scopes.iter().flatten().map(IdealCache::unique_blocks).sum()
+    }
+}
+
+/// Whether a node is a block's first one: then it is the block's own small number, else it counts
+/// from zero among the others.
+#[must_use]
+pub const fn node_place(node: u32) -> (bool, usize) {
+    if node < OTHERS { (true, node as usize) } else { (false, (node - OTHERS) as usize) }
+}
+
 fn edge(parent: u32, block: u32) -> u64 {
     u64::from(parent) << 32 | u64::from(block)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::trace::blocks::BlockIds;
     use crate::trace::recorded::Recorded;
@@ -145,7 +215,7 @@ mod tests {
     use crate::trace::{Format, Source};
     use crate::units::{SessionIndex, TraceNanos};
 
-    fn trace(rows: &[(u32, &[u64])], block_tokens: u32) -> Trace {
+    pub(crate) fn trace(rows: &[(u32, &[u64])], block_tokens: u32) -> Trace {
         let mut blocks = BlockIds::default();
         let records = rows
             .iter()

@@ -5,8 +5,10 @@
 //! `engine::trace`), never changed, and knows nothing of speed-ups, windows or servers: those are
 //! the plan's. Times stay on the trace's own clock.
 
+pub mod agentic;
 pub mod blocks;
 pub mod cache;
+pub mod capacity;
 pub mod decimal;
 pub mod record;
 pub mod recorded;
@@ -44,6 +46,15 @@ pub enum Format {
     /// Request bodies in JSON Lines, sent as they stand.
     #[serde(rename = "raw_payload")]
     RawPayload,
+    /// Conversations of agents, as kv-cache-tester replays them: JSON, seconds, 64-token blocks.
+    #[serde(rename = "agentic")]
+    Agentic,
+    /// RAGPulse JSON Lines: seconds as texts, prompts as lists of pieces that have their own length.
+    #[serde(rename = "ragpulse")]
+    RagPulse,
+    /// Sessions as OpenTelemetry spans: JSON, dates, messages as they were sent.
+    #[serde(rename = "otel")]
+    Otel,
 }
 
 /// Where a trace came from, as a log's manifest keeps it.
@@ -103,6 +114,9 @@ impl Format {
             Self::AzureCsv => "azure_csv",
             Self::BurstGpt => "burst_gpt_trace",
             Self::RawPayload => "raw_payload",
+            Self::Agentic => "agentic",
+            Self::RagPulse => "ragpulse",
+            Self::Otel => "otel",
         }
     }
 
@@ -111,8 +125,13 @@ impl Format {
     pub const fn block_tokens(self) -> u32 {
         match self {
             Self::Bailian => 16,
-            Self::Mooncake | Self::RawPayload | Self::AzureCsv | Self::BurstGpt => 512,
-            Self::Baseten => 64,
+            Self::Mooncake
+            | Self::RawPayload
+            | Self::AzureCsv
+            | Self::BurstGpt
+            | Self::Otel => 512,
+            Self::Baseten | Self::Agentic => 64,
+            Self::RagPulse => 1,
         }
     }
 
@@ -125,7 +144,7 @@ impl Format {
     /// Whether its times count from 1970, so that a window's offsets count from its first row.
     #[must_use]
     pub const fn counts_from_1970(self) -> bool {
-        matches!(self, Self::Baseten | Self::AzureCsv)
+        matches!(self, Self::Baseten | Self::AzureCsv | Self::Otel)
     }
 }
 
@@ -140,6 +159,12 @@ impl Trace {
     #[must_use]
     pub fn blocks_of(&self, record: &Record) -> Blocks<'_> {
         self.blocks.slice(record.first_block, record.block_count)
+    }
+
+    /// Where a record's block ids hold: records with one scope share blocks, others never do.
+    #[must_use]
+    pub fn scope_of(&self, record: u32) -> u32 {
+        self.recorded.agentic.as_ref().map_or(0, |agentic| agentic.scope_of(record))
     }
 
     /// What a session is called.

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::trace::agentic::Agentic;
+
 /// What a trace records beside its records.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
@@ -17,8 +19,12 @@ pub struct Recorded {
     pub duration_ns: Vec<Option<i64>>,
     /// From the request to the first token, in nanoseconds.
     pub first_token_ns: Vec<Option<i64>>,
-    /// Whether the client gave up.
+    /// Whether the client gave up; empty when none did.
     pub cancelled: Vec<bool>,
+    /// Whether the trace says of each request if its client gave up.
+    pub knows_cancelled: bool,
+    /// Prompt tokens that were cached.
+    pub cached_tokens: Vec<Option<u32>>,
     /// Tokens of a block, where the row says.
     pub block_tokens: Vec<Option<u32>>,
     /// Whether block ids were written as signed numbers, so that the upper half is negative.
@@ -36,6 +42,8 @@ pub struct Recorded {
     pub untimed: bool,
     /// Whether rows are in AIPerf's dialect of Mooncake's format, and may add members to bodies.
     pub dialect: bool,
+    /// Conversations and their sub-agents.
+    pub agentic: Option<Agentic>,
     /// What rows hold, once it was read.
     pub texts: Texts,
     /// Members that rows add to their bodies, each a JSON object or empty, once they were read.
@@ -155,7 +163,8 @@ impl Recorded {
     /// Whether a record's client gave up; `None` when the trace does not say.
     #[must_use]
     pub fn is_cancelled(&self, record: u32) -> Option<bool> {
-        self.cancelled.get(record as usize).copied()
+        let none = self.knows_cancelled.then_some(false);
+        self.cancelled.get(record as usize).copied().or(none)
     }
 }
 
@@ -320,35 +329,62 @@ const WINDOW: usize = 64;
 
 /// Adds the inside of the JSON string that means `text` to `out`.
 pub fn escape(text: &str, out: &mut Vec<u8>) {
-    for window in text.as_bytes().chunks(WINDOW) {
-        let odd = window.iter().fold(false, |odd, &byte| odd | is_escaped(byte));
-        if odd {
-            escape_window(window, out);
-        } else {
-            out.extend_from_slice(window);
+    let bytes = text.as_bytes();
+    out.reserve(bytes.len());
+    // What lies between two bytes that are escaped is copied in one go.
+    let mut copied = 0;
+    let (windows, rest) = bytes.as_chunks::<WINDOW>();
+    for (number, window) in windows.iter().enumerate() {
+        let mut odd = escaped_in(window);
+        while odd != 0 {
+            let place = number * WINDOW + odd.trailing_zeros() as usize;
+            out.extend_from_slice(&bytes[copied..place]);
+            escape_byte(bytes[place], out);
+            copied = place + 1;
+            odd &= odd - 1;
         }
     }
+    let start = bytes.len() - rest.len();
+    for place in (start..bytes.len()).filter(|&place| is_escaped(bytes[place])) {
+        out.extend_from_slice(&bytes[copied..place]);
+        escape_byte(bytes[place], out);
+        copied = place + 1;
+    }
+    out.extend_from_slice(&bytes[copied..]);
 }
 
 const fn is_escaped(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
-fn escape_window(window: &[u8], out: &mut Vec<u8>) {
+/// Which bytes of a window are escaped: the lowest bit stands for the first byte.
+fn escaped_in(window: &[u8; WINDOW]) -> u64 {
+    let mut flags = [0_u8; WINDOW];
+    for (flag, &byte) in flags.iter_mut().zip(window) {
+        *flag = u8::from(is_escaped(byte));
+    }
+    let (words, _none) = flags.as_chunks::<8>();
+    let any = words.iter().fold(0, |any, word| any | u64::from_le_bytes(*word));
+    if any == 0 {
+        return 0;
+    }
+    // The product moves the lowest bit of each byte to its own place in the highest byte.
+    let bits = |word: &[u8; 8]| u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    words.iter().rev().fold(0, |mask, word| mask << 8 | bits(word))
+}
+
+fn escape_byte(byte: u8, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    for &byte in window {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
-            byte if is_escaped(byte) => {
-                out.extend_from_slice(b"\\u00");
-                out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-            }
-            byte => out.push(byte),
+    match byte {
+        b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        0x08 => out.extend_from_slice(b"\\b"),
+        0x0c => out.extend_from_slice(b"\\f"),
+        byte => {
+            out.extend_from_slice(b"\\u00");
+            out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
         }
     }
 }
@@ -398,6 +434,21 @@ mod tests {
             escape(&text, &mut json);
             json.push(b'"');
             prop_assert_eq!(serde_json::from_slice::<String>(&json).expect("JSON"), text);
+        }
+
+        #[test]
+        fn every_byte_that_is_escaped_is_found_wherever_it_is(
+            odd in proptest::collection::vec((0..200_usize, 0..0x80_u8), 0..20),
+        ) {
+            let mut text = vec![b'x'; 200];
+            for (place, byte) in odd {
+                text[place] = byte;
+            }
+            let mut found = Vec::new();
+            escape(std::str::from_utf8(&text).expect("ASCII"), &mut found);
+            let json = serde_json::to_string(std::str::from_utf8(&text).expect("ASCII"));
+            let json = json.expect("a text").into_bytes();
+            prop_assert_eq!(&found[..], &json[1..json.len() - 1]);
         }
     }
 }

@@ -4,13 +4,17 @@
 //! one counts. *Index of dispersion* is the population variance of the counts per bin over their
 //! mean (1 for Poisson arrivals). *CV* is the population's standard deviation of the gaps between
 //! arrivals over their mean. Percentiles interpolate linearly between order statistics. Cache
-//! figures are those of [`crate::trace::cache`], asked in time order and weighted by tokens. What
-//! has no data is `None`, never 0. This file prints nothing and judges nothing but the oddities.
+//! figures are those of [`crate::trace::cache`] and [`crate::trace::capacity`], asked in time order
+//! and weighted by tokens. What has no data is `None`, never 0. This file prints nothing and judges
+//! nothing but the oddities.
 
 use serde::Serialize;
 
-use crate::trace::Trace;
-use crate::trace::cache::IdealCache;
+use crate::trace::agentic::stats::Conversations;
+use crate::trace::cache::ScopedCache;
+use crate::trace::capacity::{SizedCache, hit_rates, ladder};
+use crate::trace::record::Record;
+use crate::trace::{Format, Trace};
 use crate::units::NANOS_PER_SECOND;
 
 /// The summary of a trace.
@@ -28,6 +32,8 @@ pub struct Stats {
     pub sessions: Sessions,
     /// Shared blocks; `None` when no row has block ids.
     pub cache: Option<Cache>,
+    /// Conversations with sub-agents; `None` when the trace's format has none.
+    pub conversations: Option<Conversations>,
     /// What is unusual, in words.
     pub oddities: Vec<String>,
 }
@@ -53,7 +59,8 @@ pub struct Arrivals {
     pub instants: u64,
     /// Most requests at one instant.
     pub most_at_one_instant: u64,
-    /// Rows whose timestamp is smaller than the row's before, in file order.
+    /// Rows whose timestamp is smaller than that of the row before, in file order (of its session,
+    /// where conversations have clocks of their own).
     pub steps_back: u64,
 }
 
@@ -110,12 +117,14 @@ pub struct Cache {
     pub row_hit_rate_p50: Option<f64>,
     /// Share of the rows that hit nothing.
     pub rows_without_hit: Option<f64>,
+    /// What caches of certain sizes would find, by size.
+    pub by_capacity: Vec<SizedCache>,
 }
 
 impl Stats {
-    /// Summarises a trace.
+    /// Summarises a trace; cache sizes that are wanted, in tokens, are looked at beside others.
     #[must_use]
-    pub fn of(trace: &Trace) -> Self {
+    pub fn of(trace: &Trace, cache_tokens: &[u64]) -> Self {
         let mut order: Vec<usize> = (0..trace.records.len()).collect();
         order.sort_by_key(|&place| trace.records[place].at);
         let arrivals = arrivals(trace, &order);
@@ -128,7 +137,8 @@ impl Stats {
             input_tokens: lengths(inputs),
             output_tokens: lengths(outputs),
             sessions: sessions(trace),
-            cache: cache(trace, &order),
+            cache: cache(trace, &order, cache_tokens),
+            conversations: Conversations::of(trace),
             oddities: Vec::new(),
         };
         stats.oddities = oddities(trace, &stats);
@@ -137,7 +147,7 @@ impl Stats {
 }
 
 /// The value below which `share` of the sorted `values` lie, by linear interpolation.
-fn quantile<T: Copy + Into<f64>>(sorted: &[T], share: f64) -> f64 {
+pub(crate) fn quantile<T: Copy + Into<f64>>(sorted: &[T], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     #[expect(clippy::cast_possible_truncation, reason = "0 ≤ place < len")]
     let below = place.floor() as usize;
@@ -176,7 +186,6 @@ fn arrivals(trace: &Trace, order: &[usize]) -> Arrivals {
     let runs = runs(&times, i128::from);
     let gaps: Vec<f64> =
         times.windows(2).map(|pair| (i128::from(pair[1]) - i128::from(pair[0])) as f64).collect();
-    let steps_back = trace.records.windows(2).filter(|pair| pair[1].at < pair[0].at).count();
     Arrivals {
         span_s,
         mean_per_s: (span_ns > 0).then(|| times.len() as f64 / span_s),
@@ -187,8 +196,21 @@ fn arrivals(trace: &Trace, order: &[usize]) -> Arrivals {
         gap_max_s: gaps.iter().copied().reduce(f64::max).map(|gap| gap / NANOS_PER_SECOND as f64),
         instants: runs.len() as u64,
         most_at_one_instant: runs.iter().copied().max().unwrap_or(0),
-        steps_back: steps_back as u64,
+        steps_back: steps_back(trace),
     }
+}
+
+/// Rows before the row before them; where sessions have clocks of their own, before that of their
+/// session.
+fn steps_back(trace: &Trace) -> u64 {
+    if trace.source.format != Format::Agentic {
+        return trace.records.windows(2).filter(|pair| pair[1].at < pair[0].at).count() as u64;
+    }
+    let mut last = vec![None; trace.sessions.len()];
+    let is_back = |record: &&Record| {
+        last[record.session.as_usize()].replace(record.at).is_some_and(|last| record.at < last)
+    };
+    trace.records.iter().filter(is_back).count() as u64
 }
 
 /// How many neighbours share a key, for each run of equal keys.
@@ -223,19 +245,24 @@ fn sessions(trace: &Trace) -> Sessions {
         turns[record.session.as_usize()] += 1;
     }
     Sessions {
-        count: turns.len() as u64,
+        // (A conversation of nothing but sub-agents has a name and no turns.)
+        count: turns.iter().filter(|&&turns| turns > 0).count() as u64,
         with_follow_ups: turns.iter().filter(|&&turns| turns > 1).count() as u64,
         turns_max: turns.iter().copied().max().unwrap_or(0),
     }
 }
 
-fn cache(trace: &Trace, order: &[usize]) -> Option<Cache> {
-    let mut ideal = IdealCache::new(trace);
+fn cache(trace: &Trace, order: &[usize], cache_tokens: &[u64]) -> Option<Cache> {
+    let counts = trace.records.iter().map(|record| record.block_count);
+    let with_ids: Vec<u32> = counts.filter(|&count| count > 0).collect();
+    let ids_per_row = lengths(with_ids)?;
+    let mut ideal = ScopedCache::new(trace);
     let (mut input, mut prefix, mut set, mut without) = (0_u64, 0_u64, 0_u64, 0_u64);
     let mut rates = Vec::with_capacity(order.len());
     for &place in order {
         let record = &trace.records[place];
-        let hits = ideal.ask(trace, record);
+        let number = u32::try_from(place).expect("records are numbered in 32 bits");
+        let hits = ideal.ask(trace, number);
         input += u64::from(record.input_tokens);
         prefix += u64::from(hits.prefix_tokens);
         set += u64::from(hits.set_tokens);
@@ -245,18 +272,21 @@ fn cache(trace: &Trace, order: &[usize]) -> Option<Cache> {
         }
     }
     rates.sort_unstable_by(f64::total_cmp);
-    let counts = trace.records.iter().map(|record| record.block_count);
-    let with_ids: Vec<u32> = counts.filter(|&count| count > 0).collect();
+    let all_tokens = ideal.prefixes() * u64::from(trace.block_tokens);
+    let mut sizes = [ladder(all_tokens).as_slice(), cache_tokens].concat();
+    sizes.sort_unstable();
+    sizes.dedup();
     let share = |tokens: u64| (input > 0).then(|| tokens as f64 / input as f64);
     Some(Cache {
         block_tokens: trace.block_tokens,
-        rows_with_ids: with_ids.len() as u64,
+        rows_with_ids: ids_per_row.count,
         unique_blocks: ideal.unique_blocks(),
-        ids_per_row: lengths(with_ids)?,
+        ids_per_row,
         ideal_hit_rate: share(prefix),
         ideal_set_overlap_rate: share(set),
         row_hit_rate_p50: (!rates.is_empty()).then(|| quantile(&rates, 0.5)),
         rows_without_hit: (!order.is_empty()).then(|| without as f64 / order.len() as f64),
+        by_capacity: hit_rates(trace, order, &sizes),
     })
 }
 
@@ -288,6 +318,13 @@ fn oddities(trace: &Trace, stats: &Stats) -> Vec<String> {
         words.push(format!(
             "{steps_back} timestamps are smaller than the one before: rows are sent in time order"
         ));
+    }
+    if stats.conversations.as_ref().is_some_and(|found| found.count > 1) {
+        words.push(
+            "each conversation has a clock of its own: rates, bursts and cache sizes are those of \
+             all starting together"
+                .to_owned(),
+        );
     }
     let lacking = stats.cache.as_ref().filter(|cache| cache.rows_with_ids < stats.rows);
     if let Some(cache) = lacking.filter(|_| !trace.recorded.has_texts()) {

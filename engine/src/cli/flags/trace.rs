@@ -14,7 +14,7 @@ use crate::trace::{SessionKey, TraceOptions};
 #[derive(Clone, Debug, Default, Args, Serialize)]
 #[command(next_help_heading = "Trace")]
 pub struct TraceFlags {
-    /// The trace file, or the folder that its Parquet or Arrow files are in.
+    /// The trace file, or the folder that its Parquet, Arrow or JSON files are in.
     #[arg(value_name = "TRACE")]
     pub trace: Option<PathBuf>,
 
@@ -31,7 +31,7 @@ pub struct TraceFlags {
     pub custom_dataset_type: Option<FormatFlag>,
 
     /// Tokens that one block id stands for (default: 16 for Bailian, 512 for Mooncake; for Baseten
-    /// the file's block_size, or 64).
+    /// and agentic traces the file's block_size, or 64).
     #[arg(long, value_name = "TOKENS")]
     pub isl_block_size: Option<NonZero<u32>>,
 
@@ -78,6 +78,14 @@ pub enum FormatFlag {
     AzureCsv,
     /// BurstGPT, a CSV table.
     BurstGptTrace,
+    /// Conversations of agents in kv-cache-tester's JSON, one a file; only inspected.
+    #[value(aliases = ["weka_trace", "kv_cache_tester"])]
+    Agentic,
+    /// RAGPulse JSON Lines, with its tables of pieces beside it.
+    #[value(name = "ragpulse")]
+    RagPulse,
+    /// Sessions as OpenTelemetry spans, one a file; only inspected.
+    Otel,
 }
 
 impl TraceFlags {
@@ -103,6 +111,9 @@ impl TraceFlags {
                 FormatFlag::RawPayload => Format::RawPayload,
                 FormatFlag::AzureCsv => Format::AzureCsv,
                 FormatFlag::BurstGptTrace => Format::BurstGpt,
+                FormatFlag::Agentic => Format::Agentic,
+                FormatFlag::RagPulse => Format::RagPulse,
+                FormatFlag::Otel => Format::Otel,
             }),
             block_tokens: self.isl_block_size.map(NonZero::get),
             lenient: self.lenient,
@@ -161,6 +172,10 @@ mod tests {
             (options.format, options.session_key),
             (Some(Format::Baseten), SessionKey::PoorMan)
         );
+        for name in ["agentic", "weka_trace", "kv_cache_tester"] {
+            let flags = parse(&format!("t --custom-dataset-type {name}")).expect(name);
+            assert_eq!(flags.options().format, Some(Format::Agentic));
+        }
         assert!(parse("t --custom-dataset-type weka").is_err());
         assert!(parse("t --isl-block-size 0").is_err());
     }

@@ -23,7 +23,11 @@ const READ_BYTES: usize = 1 << 20;
 impl Digest {
     /// Starts reading the files, one after the other.
     pub(crate) fn start(path: &Path, shards: &[Shard]) -> Result<Self, TraceError> {
-        let paths: Vec<PathBuf> = shards.iter().map(|shard| shard.path.clone()).collect();
+        Self::of_files(path, shards.iter().map(|shard| shard.path.clone()).collect())
+    }
+
+    /// The same, for files of any kind.
+    pub(crate) fn of_files(path: &Path, paths: Vec<PathBuf>) -> Result<Self, TraceError> {
         let thread = Builder::new().name("onbeat-digest".to_owned()).spawn(move || of(&paths));
         let thread = thread
             .map_err(|error| TraceError::io("start a thread for the digest of", path, error))?;

@@ -7,7 +7,7 @@
 
 pub(crate) mod cells;
 mod digest;
-mod shards;
+pub(crate) mod shards;
 
 use std::fs::File;
 use std::io::{BufReader, Read};

@@ -32,8 +32,7 @@ pub(crate) fn shards(path: &Path) -> Result<Vec<Shard>, TraceError> {
     for entry in fs::read_dir(path).map_err(list)? {
         let path = entry.map_err(list)?.path();
         let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        if !hidden && ENDINGS.contains(&ending.to_ascii_lowercase().as_str()) && path.is_file() {
+        if !hidden && has_ending(&path) && path.is_file() {
             paths.push(path);
         }
     }
@@ -46,6 +45,12 @@ pub(crate) fn shards(path: &Path) -> Result<Vec<Shard>, TraceError> {
         ));
     }
     paths.iter().map(|path| shard(path)).collect()
+}
+
+/// Whether a name ends like that of a file of columns.
+pub(crate) fn has_ending(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    ENDINGS.contains(&ending.to_ascii_lowercase().as_str())
 }
 
 fn shard(path: &Path) -> Result<Shard, TraceError> {
