@@ -1,6 +1,7 @@
 //! The one integration binary: linked once, run once.
 
 mod ahead;
+mod cancelling;
 mod closing;
 mod connecting;
 mod determinism;
@@ -8,7 +9,9 @@ mod encrypted;
 mod faults;
 mod live;
 mod open_loop;
+mod readying;
 mod recorded;
+mod reusing;
 mod sim;
 mod starting;
 mod stopping;

@@ -92,7 +92,16 @@ fn told(trace: &Trace, untimed: u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use onbeat_shared::trace::blocks::BlockIds;
+    use onbeat_shared::trace::decimal::Decimal;
+    use onbeat_shared::trace::record::Record;
+    use onbeat_shared::trace::recorded::Recorded;
+    use onbeat_shared::trace::session::SessionNames;
+    use onbeat_shared::trace::{Format, Source};
+    use onbeat_shared::units::{NANOS_PER_SECOND, SessionIndex, TraceNanos};
+
     use super::*;
+    use crate::plan::build;
 
     fn places(rate_percent: f64, seed: u64, requests: usize) -> Vec<usize> {
         let share = Share::of(rate_percent / 100.0).expect("a share");
@@ -108,5 +117,60 @@ mod tests {
         // print([i for i in range(20) if r.random() < 30 / 100.0])"
         assert_eq!(places(30.0, 42, 20), [2, 3, 12, 14, 16, 19]);
         assert_eq!(places(100.0, 42, 3), [0, 1, 2]);
+    }
+
+    /// Four rows a second apart: given up after 3 s, after a time nobody noted, and never.
+    fn trace() -> Trace {
+        let record = |row: u64| Record {
+            row,
+            at: TraceNanos(i64::try_from(row).expect("few") * NANOS_PER_SECOND),
+            input_tokens: 1,
+            output_tokens: Some(1),
+            session: SessionIndex(u32::try_from(row).expect("few") - 1),
+            turn: 0,
+            first_block: 0,
+            block_count: 0,
+        };
+        let recorded = Recorded {
+            cancelled: vec![true, true, false, true],
+            duration_ns: vec![Some(3 * NANOS_PER_SECOND), None, Some(9), Some(60)],
+            ..Recorded::default()
+        };
+        Trace {
+            source: Source {
+                name: "t.parquet".to_owned(),
+                sha256: String::new(),
+                format: Format::Baseten,
+                rows: 4,
+                bytes: 0,
+            },
+            records: (1..=4).map(record).collect(),
+            blocks: BlockIds::default(),
+            block_tokens: 16,
+            sessions: SessionNames::Fresh(4),
+            recorded,
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn recorded_cancellations_come_when_they_came_then() {
+        let speedup = Decimal::parse("20").and_then(|number| number.ratio()).expect("a factor");
+        let options = PlanOptions { replay_cancellations: true, speedup, ..PlanOptions::default() };
+        let plan = build(&trace(), &options).expect("a plan");
+        assert_eq!(plan.cancel_after, [Some(150_000_000), None, None, Some(3)]);
+        assert!(plan.warnings[0].starts_with("1 requests whose client gave up"));
+        let both = PlanOptions {
+            cancelling: Some(Cancelling { share: None, delay_ns: 50 }),
+            ..options.clone()
+        };
+        let plan = build(&trace(), &both).expect("a plan");
+        assert_eq!(plan.cancel_after, [Some(50), Some(50), Some(50), Some(3)]);
+        let mut silent = trace();
+        silent.recorded = Recorded::default();
+        let plan = build(&silent, &options).expect("a plan");
+        assert!(plan.cancel_after.is_empty() && plan.warnings[0].contains("changes nothing"));
+        let plan = build(&trace(), &PlanOptions::default()).expect("a plan");
+        assert!(plan.cancel_after.is_empty() && plan.warnings.is_empty());
     }
 }

@@ -81,9 +81,9 @@ impl Pacer {
         core.look(now_ns);
         core.take_turn();
         let more = core.fire_due_at(RunNanos(now_ns - core.zero_ns));
-        core.cancel_due(RunNanos(now_ns - core.zero_ns));
         // A turn in which nothing was due, as nearly all are, reads the clock once.
         let now_ns = if core.worked { monotonic_ns() } else { now_ns };
+        core.cancel_due(RunNanos(now_ns - core.zero_ns));
         if now_ns >= self.next_chores_ns {
             self.next_chores_ns = now_ns + CHORES_NS;
             self.chores(core, shared, now_ns);
