@@ -92,10 +92,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     }
     let mut out = BufWriter::with_capacity(1 << 16, out);
     let bodies = args.bodies.then(|| Preview::new(&plan, &trace, &render)).transpose()?;
-    if let Some(unknown) = bodies.as_ref().map(Preview::unknown).filter(|&count| count > 0) {
-        tell(&format!(
-            "{unknown} bodies repeat what the server is yet to reply, which is shown as null"
-        ));
+    if bodies.as_ref().is_some_and(|bodies| bodies.is_open(limit)) {
+        tell("later turns repeat the server's replies, which are yet to come: null stands for them");
     }
     let printed = print(&plan, &trace, bodies.as_ref(), limit, &mut out).and_then(|()| out.flush());
     match printed {

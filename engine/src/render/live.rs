@@ -413,12 +413,12 @@ mod tests {
     fn without_replies_the_length_is_known_before_and_with_them_a_plan_shows_null() {
         let trace = session(3);
         let plan = build(&trace, &PlanOptions::default()).expect("a plan");
-        for (context, unknown) in [(Context::Turns, 0), (Context::LiveAnswers, 2)] {
+        for (context, unknown) in [(Context::Turns, false), (Context::LiveAnswers, true)] {
             let options = options(context);
             let prepared = prepare(plan.clone(), trace.clone(), options.clone(), 1).expect("fits");
             let mut supply = Supply::of(&prepared.source, CoreIndex(0));
             let preview = Preview::new(&plan, &trace, &options).expect("turns in order");
-            assert_eq!(preview.unknown(), unknown);
+            assert_eq!((preview.is_open(1), preview.is_open(2)), (false, unknown));
             for turn in 0..3 {
                 let (_, body) = send(&mut supply, turn, Some("said"));
                 let mut shown = Vec::new();

@@ -239,12 +239,12 @@ impl<'a> Preview<'a> {
         Ok(Self { plan, trace, options, histories })
     }
 
-    /// How many bodies have something in them that only the server can say.
+    /// Whether one of the first `limit` bodies has something in it that only the server can say.
     #[must_use]
-    pub fn unknown(&self) -> usize {
-        let Some(histories) = &self.histories else { return 0 };
-        let rows = self.plan.rows.iter();
-        rows.filter(|row| !histories.is_length_known(row.request)).count()
+    pub fn is_open(&self, limit: usize) -> bool {
+        let Some(histories) = &self.histories else { return false };
+        let mut rows = self.plan.rows.iter().take(limit);
+        rows.any(|row| !histories.is_length_known(row.request))
     }
 
     /// Adds the JSON body of one request to `out`: the very bytes that are sent, but for `null`
