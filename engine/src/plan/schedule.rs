@@ -81,8 +81,8 @@ pub(crate) fn of(trace: &Trace, options: &PlanOptions) -> Result<Schedule, PlanE
 fn check_times(trace: &Trace, options: &PlanOptions) -> Result<Option<Arrivals>, PlanError> {
     let words = match (trace.recorded.untimed, options.arrivals) {
         (true, None) => {
-            "the trace's rows have no timestamps; give the rate to send them at, like \
-             --request-rate 10"
+            let row = trace.records.first().map_or(1, |record| record.row);
+            return Err(PlanError::Untimed(row));
         }
         (true, Some(_)) if options.start_offset_ns.or(options.end_offset_ns).is_some() => {
             "--fixed-schedule-start-offset and --fixed-schedule-end-offset need timestamps, which \

@@ -370,7 +370,8 @@ fn rows_without_times_need_a_rate() {
     let mut trace = trace(&[(0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 2, 0)]);
     trace.recorded.untimed = true;
     trace.recorded.delay_ns = vec![Some(0), Some(0), Some(5), Some(0)];
-    assert!(words(&trace, &PlanOptions::default()).contains("--request-rate 10"));
+    let untimed = build(&trace, &PlanOptions::default()).expect_err("no rate");
+    assert_eq!(untimed, PlanError::Untimed(1));
     let plan = built(&trace, &at_rate("4"));
     assert_eq!(lines(&plan), [1, 3, 2, 4]);
     let dues: Vec<_> = plan.rows.iter().map(|row| row.due.map(|due| due.0)).collect();

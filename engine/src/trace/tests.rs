@@ -96,7 +96,10 @@ fn wrong_values_name_field_found_and_right() {
         (row("1e999", "1", "1", "[1]"), "field \"timestamp\": found 1e999"),
         (row("1e30", "1", "1", "[1]"), "field \"timestamp\": found 1e30; right would be a number"),
         (row("9223372036855", "1", "1", "[1]"), "within 292 years"),
-        (row("null", "1", "1", "[1]"), "field \"timestamp\": found null"),
+        (
+            row("0", "1", "1", "[1]") + "\n" + &row("null", "1", "1", "[1]"),
+            "line 2: field \"timestamp\": found nothing",
+        ),
         (row("[0]", "1", "1", "[1]"), "field \"timestamp\": found [0]"),
         (row("\"soon\"", "1", "1", "[1]"), "found \"soon\""),
         (row("0", "-1", "1", "[]"), "field \"input_length\": found -1"),
@@ -116,13 +119,25 @@ fn wrong_values_name_field_found_and_right() {
         ("{\"timestamp\":0,\"text_input\":7}".into(), "field \"text_input\": found 7"),
         ("{\"timestamp\":0,\"messages\":[{}]}".into(), "found a message without role"),
         ("{\"timestamp\":0,\"payload\":{}}".into(), "field \"payload\": found {}"),
+        ("{\"model\":\"m\",\"messages\":[]}".into(), "field \"messages\": found []"),
+        ("{\"model\":\"m\",\"prompt\":null}".into(), "field \"messages\": found nothing"),
+        (
+            "{\"model\":\"m\",\"prompt\":\"x\"}\n{\"model\":\"m\",\"messages\":[1]}".into(),
+            "line 2: field \"messages\": found another kind of body",
+        ),
+        (
+            "{\"model\":\"m\",\"prompt\":\"x\"}\n{\"model\":\"m\",\"prompt\":1,\"timestamp\":2}"
+                .into(),
+            "line 1: field \"timestamp\": found nothing",
+        ),
         ("{\"timestamp\":0,\"text_input\":\"x\",\"tools\":[1]}".into(), "tools without messages"),
         ("{\"timestamp\":0,\"text_input\":\"x\",\"extra\":[1]}".into(), "field \"extra\""),
         ("{\"session_id\":1.5,\"timestamp\":0,\"input_length\":1}".into(), "field \"session_id\""),
         ("{\"session_id\":\"a\",\"delay\":-1,\"input_length\":1}".into(), "field \"delay\""),
         (
-            "{\"session_id\":\"a\",\"delay\":1,\"input_length\":1}".into(),
-            "a time in the first row of every session",
+            row("0", "1", "1", "[1]") + "\n{\"session_id\":\"a\",\"delay\":1,\"input_length\":1}",
+            "line 2: field \"timestamp\": found nothing; right would be a time in the first row of \
+             every session",
         ),
         ("{\"timestamp\":0,\"text_input\":\"x\",\"hash_ids\":[1]}".into(), "input_length is 0"),
         (
@@ -259,4 +274,70 @@ fn the_dialect_has_sessions_delays_and_contents() {
     assert_eq!(texts, expected.map(str::as_bytes));
     let members: Vec<&[u8]> = (3..5).map(|at| trace.recorded.members.get(at)).collect();
     assert_eq!(members, [&b"{\"top_k\":7}"[..], b"{\"tools\":[{}]}"]);
+}
+
+#[test]
+fn lines_that_are_bodies_stay_as_they_are_but_for_their_time() {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let first = "{\"model\": \"m\", \"messages\" : [{\"role\":\"user\",\"content\":\"\\u00e9\"}], \
+                 \"hash_ids\":[1.5]}";
+    let text = "{\"model\": \"m\",\"timestamp\":1.5, \"messages\" : \
+                [{\"role\":\"user\",\"content\":\"\\u00e9\"}], \"hash_ids\":[1.5]}\n\n\
+                {\"messages\":[1],\"model\":\"m\",\"n\":1.0,\"timestamp\":1}\r\n";
+    file.write_all(text.as_bytes()).expect("written");
+    let mut trace = load(file.path(), &TraceOptions::default()).expect("reads");
+    assert_eq!((trace.source.format, trace.source.rows), (Format::RawPayload, 2));
+    assert_eq!(times(&trace), [1_500_000, 1_000_000]);
+    assert_eq!((trace.sessions.len(), trace.blocks.len(), trace.records[1].row), (2, 0, 3));
+    assert!(!trace.recorded.untimed && !trace.recorded.completions);
+    load_prompts(file.path(), &mut trace, &|_| true, u64::MAX).expect("reads");
+    let texts: Vec<&[u8]> = (0..2).map(|at| trace.recorded.texts.get(at)).collect();
+    assert_eq!(texts, [first.as_bytes(), b"{\"messages\":[1],\"model\":\"m\",\"n\":1.0}"]);
+    assert!(trace.recorded.members.get(0).is_empty());
+}
+
+#[test]
+fn rows_without_times_are_told_and_stand_in_file_order() {
+    let bodies = loaded("{\"model\":\"m\",\"prompt\":\"x\"}\n{\"model\":\"m\",\"prompt\":[1]}\n");
+    assert!(bodies.recorded.untimed && bodies.recorded.completions);
+    assert!(bodies.warnings[0].words.contains("--request-rate"), "{:?}", bodies.warnings);
+    let rows = loaded(
+        "{\"input_length\":5}\n{\"payload\":{\"a\":1},\"session_id\":\"s\"}\n\
+         {\"session_id\":\"s\",\"delay\":2,\"payload\":{\"a\":2}}\n",
+    );
+    assert!(rows.recorded.untimed && !rows.recorded.completions);
+    assert_eq!(times(&rows), [0, 0, 2_000_000]);
+    assert_eq!(rows.recorded.delay_ns, [Some(0), Some(0), Some(2_000_000)]);
+}
+
+#[test]
+fn a_packed_file_reads_as_the_file_in_it() {
+    let text = [GOOD, "", GOOD].join("\n");
+    let bad = format!("{text}\n{{\"timestamp\":NaN}}\n");
+    let table = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n\
+                 5,ChatGPT,472,18,490,Conversation log\n";
+    let gzip = |text: &str| {
+        let fast = flate2::Compression::fast();
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), fast);
+        encoder.write_all(text.as_bytes()).expect("into memory");
+        encoder.finish().expect("into memory")
+    };
+    let zstd = |text: &str| zstd::encode_all(text.as_bytes(), 1).expect("into memory");
+    for pack in [&gzip as &dyn Fn(&str) -> Vec<u8>, &zstd] {
+        let plain = loaded(&text);
+        let packed = load_with(&pack(&text), &TraceOptions::default()).expect("reads");
+        assert_eq!(packed.records, plain.records);
+        assert_eq!(packed.source.bytes, pack(&text).len() as u64);
+        assert_ne!(packed.source.sha256, plain.source.sha256, "it is the file's as given");
+        let words = |text: Result<Trace, String>| {
+            let error = text.expect_err("a bad row");
+            error.split_once("line 4").expect("the line of the text").1.to_owned()
+        };
+        let packed = words(load_with(&pack(&bad), &TraceOptions::default()));
+        assert_eq!(packed, words(load_with(bad.as_bytes(), &TraceOptions::default())));
+        let table = load_with(&pack(table), &TraceOptions::default()).expect("reads");
+        assert_eq!(table.source.format, Format::BurstGpt);
+        let none = load_with(&pack(""), &TraceOptions::default()).expect_err("nothing in it");
+        assert!(none.contains("has no rows"), "{none}");
+    }
 }
