@@ -8,6 +8,7 @@
 
 pub mod machine;
 pub mod search;
+pub mod steady;
 pub mod traces;
 
 use std::fs::{File, OpenOptions};

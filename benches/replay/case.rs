@@ -30,7 +30,7 @@ pub(crate) struct Case {
     pub(crate) count: usize,
     /// How long one rate is tried.
     pub(crate) seconds: f64,
-    /// Most tries of a search for a rate.
+    /// Most tries of one search for a rate.
     pub(crate) tries: u32,
     /// Words of a prompt.
     pub(crate) input_tokens: usize,
@@ -167,10 +167,10 @@ impl Case {
         Self { kind, name, chunks, ..Self::lateness(Shape::Constant, 1e12, count) }
     }
 
-    /// A search for the highest rate with prompts of so many words.
+    /// Searches for the highest rate with prompts of so many words; the figure is their median.
     pub(crate) fn highest(input_tokens: usize, start: f64, seconds: f64, tries: u32) -> Self {
         let base = Self::lateness(Shape::Constant, start, 0);
-        let mut case = Self { kind: Kind::Rate, input_tokens, seconds, tries, ..base };
+        let mut case = Self { kind: Kind::Rate, input_tokens, seconds, tries, pairs: 3, ..base };
         case.name = format!("rate-{}", case.body_bytes());
         case
     }

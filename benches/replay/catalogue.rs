@@ -166,7 +166,8 @@ fn drivers(scale: Scale) -> Vec<Case> {
         lateness(1_000.0, 3_000),
         lateness(10_000.0, 30_000),
         streams(scale).between("driver-streams-128", parties()),
-        Case::highest(2, 30_000.0, 0.8, scale.tries).between("driver-rate", parties()),
+        Case { pairs: 1, ..Case::highest(2, 30_000.0, 0.8, scale.tries) }
+            .between("driver-rate", parties()),
     ]
 }
 

@@ -188,11 +188,46 @@ fn spans(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<String
     Ok(None)
 }
 
-/// The highest rate that each side holds: every request sent, and the p99 of lateness that no host
-/// stall explains under a millisecond. Both search at once, try by try in turn.
+/// The highest rate that each side holds: every request sent, and the p99 of lateness that neither
+/// a host stall nor catching up after one explains under a millisecond. Both search at once, try by
+/// try in turn, and as many times as there are pairs, since a host has better and worse minutes.
 fn rate(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<String>> {
-    let mut searches = [0, 1].map(|_| Search::bounded(case.rate, case.tries));
+    let mut highest = [Vec::new(), Vec::new()];
+    let (mut ratios, mut tries, mut open_ended) = (Vec::new(), 0, 0);
     let mut busy = [None, None];
+    for _ in 0..case.pairs {
+        let starts = highest.each_ref().map(|rates| rates.last().copied().unwrap_or(case.rate));
+        let searches = match search(runner, case, starts, &mut busy)? {
+            Ok(searches) => searches,
+            Err(why) => return Ok(Some(why)),
+        };
+        tries += searches.iter().map(Search::tries).sum::<u32>();
+        open_ended += searches.iter().filter(|search| !search.converged()).count();
+        let found = searches.each_ref().map(Search::highest);
+        ratios.extend(found[0].zip(found[1]).map(|(first, second)| second / first));
+        for (rates, found) in highest.iter_mut().zip(found) {
+            rates.extend(found);
+        }
+    }
+    for ((rates, party), busy) in highest.iter().zip(&case.parties).zip(busy) {
+        let label = party.label;
+        line[format!("{label}_highest_per_s")] = json!(median(rates).map(f64::round));
+        line[format!("{label}_server_busy_percent")] = json!(busy);
+    }
+    line["tries"] = json!(tries);
+    line["open_ended_searches"] = json!(open_ended);
+    line["ratio_highest"] = json!(median(&ratios).map(thousandths));
+    Ok(None)
+}
+
+/// One search of each side; `Err` of the inner result says why one could not run.
+fn search(
+    runner: &Runner,
+    case: &Case,
+    starts: [f64; 2],
+    busy: &mut [Option<f64>; 2],
+) -> Result<std::result::Result<[Search; 2], String>> {
+    let mut searches = starts.map(|start| Search::bounded(start, case.tries));
     while searches.iter().any(|search| search.next().is_some()) {
         for (side, party) in case.parties.iter().enumerate() {
             let Some(rate) = searches[side].next() else { continue };
@@ -207,26 +242,17 @@ fn rate(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<String>
                     }
                     searches[side].tell(held);
                 }
-                Turn::Skipped(why) => return Ok(Some(why)),
+                Turn::Skipped(why) => return Ok(Err(why)),
             }
         }
     }
-    for ((search, party), busy) in searches.iter().zip(&case.parties).zip(busy) {
-        let label = party.label;
-        line[format!("{label}_highest_per_s")] = json!(search.highest().map(f64::round));
-        line[format!("{label}_tries")] = json!(search.tries());
-        line[format!("{label}_converged")] = json!(search.converged());
-        line[format!("{label}_server_busy_percent")] = json!(busy);
-    }
-    let [first, second] = searches.each_ref().map(Search::highest);
-    line["ratio_highest"] = json!(first.zip(second).map(|(a, b)| thousandths(b / a)));
-    Ok(None)
+    Ok(Ok(searches))
 }
 
 fn holds(side: &Side) -> bool {
-    let p99 = percentile(&side.outside, 0.99);
+    let p99 = percentile(&side.steady, 0.99);
     // When the host explains most of it, nothing was seen.
-    let seen = side.outside.len() * 2 > side.own.len();
+    let seen = side.steady.len() * 2 > side.own.len();
     seen && side.failed == 0 && p99.is_some_and(|p99| p99 < HELD_NS)
 }
 

@@ -5,6 +5,7 @@
 
 use std::io::{Error, Result};
 
+use benches::steady::steady;
 use onbeat_shared::log::sample::Sample;
 use onbeat_shared::log::{Class, DoneFlags, Record};
 use onbeat_shared::metrics::lateness::{in_stall, lateness_ns};
@@ -25,6 +26,8 @@ pub(crate) struct Side {
     /// Its own lateness: all of it, and what no host stall explains.
     pub(crate) own: Vec<f64>,
     pub(crate) outside: Vec<f64>,
+    /// And what neither a stall nor catching up after one explains.
+    pub(crate) steady: Vec<f64>,
     /// When the kernel had taken the last byte of the last request.
     pub(crate) sent_end_ns: f64,
     /// When the last byte of the last answer was read.
@@ -62,6 +65,13 @@ impl Side {
         let outside = late.iter().filter(|late| {
             in_stall(run, streams + late.place) != Some(true) && !late.explained_by(&seen.stalls)
         });
+        let stalls: Vec<_> =
+            run.stalls.all().iter().map(|stall| (stall.start.0, stall.length_ns)).collect();
+        let own_stalls = stalls.iter().map(|&(start, length)| (start, length.cast_signed()));
+        let its_stalls = seen.stalls.iter().map(|&(start, length)| (start - zero_ns, length));
+        let both: Vec<_> = own_stalls.chain(its_stalls).collect();
+        let times = |i| Some((requests.intended(i)?.0, lateness_ns(run, i)?));
+        let times: Vec<_> = scheduled.clone().filter_map(times).collect();
         let arrivals_outside = sorted(outside.map(|late| late.ns as f64).collect());
         let starved = |i: &usize| requests.flags(*i).has(DoneFlags::UNDERRUN);
         let is_ok = |i: &usize| requests.class(*i) == Some(Class::Ok);
@@ -70,6 +80,7 @@ impl Side {
             arrivals_outside,
             own: lateness(false),
             outside: lateness(true),
+            steady: steady(&times, &both),
             sent_end_ns: last(&mut scheduled.clone().filter_map(|i| Some(requests.sent_end(i)?.0))),
             end_ns: last(&mut scheduled.clone().filter_map(|i| Some(requests.done(i)?.0))),
             records_per_s: records_per_s(run, due),
@@ -80,7 +91,7 @@ impl Side {
             underruns: scheduled.clone().filter(starved).count(),
             failed: due.len() - scheduled.filter(is_ok).count(),
             server: seen,
-            stalls: run.stalls.all().iter().map(|s| (s.start.0, s.length_ns)).collect(),
+            stalls,
             stopped: None,
         })
     }
@@ -120,6 +131,7 @@ impl Side {
             arrivals_outside: Vec::new(),
             own: Vec::new(),
             outside: Vec::new(),
+            steady: Vec::new(),
             sent_end_ns: 0.0,
             end_ns: 0.0,
             records_per_s: 0.0,
