@@ -355,8 +355,19 @@ struct Scribe<'a> {
 }
 
 impl Scribe<'_> {
+    /// Nearly every answer ends in the first two lines, which become part of the parser's loop.
     #[inline]
     fn write(&mut self, answer: &Answer<'_>) {
+        match *answer {
+            Answer::Event if self.exchange.event_seen => {}
+            Answer::Chunk { kind, tokens, bytes, .. } if self.together.add(kind, tokens, bytes) => {
+            }
+            _ => self.write_rarer(answer),
+        }
+    }
+
+    #[inline(never)]
+    fn write_rarer(&mut self, answer: &Answer<'_>) {
         let (request, time) = (self.exchange.request, self.time);
         match *answer {
             Answer::Event if !self.exchange.event_seen => {
@@ -364,9 +375,6 @@ impl Scribe<'_> {
                 self.sink.push(&Record::FirstEvent { request, time });
             }
             Answer::Chunk { kind, tokens, bytes, .. } => {
-                if self.together.add(kind, tokens, bytes) {
-                    return;
-                }
                 self.write_together();
                 if !self.together.add(kind, tokens, bytes) {
                     self.counters.count_tokens(1);
