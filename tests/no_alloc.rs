@@ -3,6 +3,7 @@
 //! A binary of its own, because an allocator belongs to a whole process: the cores of other tests
 //! that run beside it would be counted as well.
 
+use onbeat::plan::Cancelling;
 use onbeat::render::When;
 use onbeat::replayer::driver::DriverKind;
 use tests::{Scenario, drivers, mooncake};
@@ -29,9 +30,12 @@ fn sessions() -> String {
 
 /// The cores' calls to the allocator between zero and the last end of a run of 300 requests.
 fn calls_of_a_run(driver: DriverKind, when: When, trace: &str) -> usize {
+    calls_of(Scenario::new(trace), driver, when)
+}
+
+fn calls_of(mut scenario: Scenario, driver: DriverKind, when: When) -> usize {
     // A connection for every request, so that none is opened during the run, however slow the
     // machine is.
-    let mut scenario = Scenario::new(trace);
     scenario.config.driver = Some(driver);
     scenario.config.render.when = when;
     scenario.config.render.budget_bytes = Some(WINDOW).filter(|_| when == When::Ahead);
@@ -60,5 +64,16 @@ fn the_hot_loop_does_not_allocate() {
             );
             assert_eq!(calls, 0, "calls on a pacing core in the run ({}, {when:?})", driver.name());
         }
+    }
+}
+
+#[test]
+fn timers_of_cancellations_do_not_allocate() {
+    for driver in drivers() {
+        let mut scenario = Scenario::new(&mooncake(300, 2, 900, 20));
+        let delay_ns = 3_600_000_000_000;
+        scenario.config.plan.cancelling = Some(Cancelling { share: None, delay_ns });
+        let calls = calls_of(scenario, driver, When::All);
+        assert_eq!(calls, 0, "calls on a pacing core in the run ({})", driver.name());
     }
 }

@@ -50,6 +50,8 @@ pub enum Look {
 const ANSWER_NS: i64 = 5_000_000_000;
 /// How long an answer of the model may take at least: the first one may load it.
 const INFERENCE_NS: i64 = 30_000_000_000;
+/// How long a look may take however little time is left.
+const LOOK_NS: i64 = 1_000_000_000;
 /// How often the user is listened to between two looks.
 const GLANCE: Duration = Duration::from_millis(50);
 /// The prompt of a request for one token: AIPerf's.
@@ -149,7 +151,8 @@ impl Server<'_> {
         let mut looks = 0_u32;
         loop {
             looks += 1;
-            let left_ns = until_ns.saturating_sub(monotonic_ns()).max(1);
+            // The last look gets time to say what is wrong.
+            let left_ns = until_ns.saturating_sub(monotonic_ns()).max(LOOK_NS);
             let words = match ready(self, left_ns) {
                 Ok(()) => return Ok(()),
                 Err(NotReady::Ever(error)) => return Err(error),
