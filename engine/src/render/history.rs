@@ -104,21 +104,19 @@ impl Histories {
     /// Notes how long bodies are: `texts` is for each request the bytes of its own text, `alone`
     /// those of its body if that were all.
     pub(crate) fn measure(&mut self, texts: &[u64], alone: &[u64]) {
-        for place in 0..self.bytes.len() {
-            let earlier: u64 = self
-                .before(RequestIndex(u32::try_from(place).expect("a plan is bounded")))
-                .iter()
-                .map(|turn| texts[turn.as_usize()] + USER.len() as u64)
-                .sum();
-            self.bytes[place] = alone[place] + earlier;
-        }
+        let earlier = |&turn: &RequestIndex| texts[turn.as_usize()] + USER.len() as u64;
+        let whole = (0..)
+            .map(RequestIndex)
+            .zip(alone)
+            .map(|(request, &alone)| alone + self.before(request).iter().map(earlier).sum::<u64>());
+        self.bytes = whole.collect();
     }
 
     /// Reserves pages for the cores: enough for every reply's room, within `budget` bytes.
     pub(crate) fn reserve(&mut self, cores: u16, budget: u64) {
         let mut wanted = vec![0_u64; usize::from(cores)];
         for (&room, core) in self.rooms.iter().zip(&self.cores) {
-            wanted[usize::from(core.0)] += u64::from(room.div_ceil(PAGE_BYTES as u32));
+            wanted[usize::from(core.0)] += (room as usize).div_ceil(PAGE_BYTES) as u64;
         }
         let all: u64 = wanted.iter().sum();
         let most = (budget / PAGE_BYTES as u64).min(all);

@@ -264,7 +264,7 @@ impl<'a> Iterator for Pieces<'a> {
                 }
                 At::Start(PARTS_BEFORE) => (None, At::Rest(PARTS_BEFORE)),
                 At::Start(place) => {
-                    let Some(&part) = own.get(place) else { return None };
+                    let &part = own.get(place)?;
                     let behind = match place {
                         1 if !before.is_empty() => At::Length,
                         _ => At::Start(place + 1),
@@ -306,7 +306,7 @@ impl<'a> Iterator for Pieces<'a> {
                     (Some(Piece::Fixed(USER)), behind)
                 }
                 At::Rest(place) => {
-                    let Some(&part) = own.get(place) else { return None };
+                    let &part = own.get(place)?;
                     (Some(Piece::Rendered(&live.bodies, part)), At::Rest(place + 1))
                 }
             };
