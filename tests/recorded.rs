@@ -2,13 +2,23 @@
 
 use std::sync::{Arc, Mutex};
 
+use onbeat::plan::{Arrivals, Factor, Pattern, Synthesis};
 use onbeat::render::{Context, When};
 use onbeat_shared::log::Class;
+use onbeat_shared::trace::decimal::Ratio;
 use tests::scripted::{Scripted, answer, good_stream, request};
 use tests::{Scenario, drivers};
 
 /// The bodies a server saw of a trace, sorted, with the requests rendered at the time `when`.
 fn bodies(trace: &str, when: When, budget: Option<u64>) -> Vec<String> {
+    let mut scenario = Scenario::new(trace);
+    scenario.config.render.when = when;
+    scenario.config.render.budget_bytes = budget;
+    carried_out(scenario).0
+}
+
+/// The bodies a server saw in a scenario, sorted, and when they were due.
+fn carried_out(scenario: Scenario) -> (Vec<String>, Vec<Option<i64>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let writing = Arc::clone(&seen);
     let server = Scripted::start(move |_, mut stream| {
@@ -19,16 +29,13 @@ fn bodies(trace: &str, when: When, budget: Option<u64>) -> Vec<String> {
             answer(&mut stream, &good_stream());
         }
     });
-    let mut scenario = Scenario::new(trace);
-    scenario.config.render.when = when;
-    scenario.config.render.budget_bytes = budget;
     let run = scenario.run_against(server.address);
     for request in 0..run.plan.len() {
         assert_eq!(run.requests.class(request), Some(Class::Ok), "{:?}", run.error_text(request));
     }
     let mut bodies = seen.lock().expect("nobody panics with it").clone();
     bodies.sort_unstable();
-    bodies
+    (bodies, run.plan.iter().map(|row| row.due.map(|due| due.0)).collect())
 }
 
 #[test]
@@ -51,6 +58,50 @@ fn texts_messages_and_bodies_arrive_as_recorded() {
     for when in [When::All, When::Ahead] {
         assert_eq!(bodies(trace, when, None), expected, "{when:?}");
     }
+}
+
+#[test]
+fn lines_that_are_bodies_arrive_as_they_stand_when_due() {
+    let lines = [
+        "{\"model\":\"m\", \"prompt\" : \"\\u00e9\",\"n\":1.0}",
+        "{\"model\":\"m\",\"prompt\":[1,2],\"stream\":true }",
+        "{\"prompt\":\"z\",\"model\":\"m\"}",
+    ];
+    let mut expected = lines.to_vec();
+    expected.sort_unstable();
+    let mut scenario = Scenario::new(&lines.join("\n"));
+    let rate = Ratio { numerator: 50, denominator: 1 };
+    scenario.config.plan.arrivals = Some(Arrivals { rate, pattern: Pattern::Constant });
+    let (bodies, dues) = carried_out(scenario);
+    assert_eq!(bodies, expected);
+    assert_eq!(dues, [0, 20_000_000, 40_000_000].map(Some));
+    let timed = lines.map(|line| line.replacen('{', "{\"timestamp\":7.5,", 1));
+    let (bodies, dues) = carried_out(Scenario::new(&timed.join("\n")));
+    assert_eq!(
+        (bodies, dues),
+        (expected.iter().map(|&line| line.to_owned()).collect(), vec![Some(0); 3])
+    );
+}
+
+#[test]
+fn a_synthesised_prompt_has_the_length_that_was_planned() {
+    let trace = concat!(
+        "{\"timestamp\":0,\"input_length\":1300,\"output_length\":5,\"hash_ids\":[10,11,12]}\n",
+        "{\"timestamp\":9,\"input_length\":1600,\"output_length\":3,\"hash_ids\":[10,11,20,21]}\n",
+    );
+    let mut scenario = Scenario::new(trace);
+    scenario.config.plan.synthesis = Synthesis {
+        prefix: Factor::parse("2").expect("a factor"),
+        output: Factor::parse("3").expect("a factor"),
+        ..Synthesis::NONE
+    };
+    let outcome = scenario.run();
+    let mut served: Vec<_> = outcome.served.iter().map(|served| served.prompt_tokens).collect();
+    served.sort_unstable();
+    assert_eq!(served, [2324, 2624]);
+    let planned: Vec<_> = outcome.run.plan.iter().map(|row| row.max_tokens).collect();
+    assert_eq!(planned, [Some(15), Some(9)]);
+    assert_eq!(outcome.run.plan[1].ideal_cached_tokens, Some(2048), "four blocks are shared");
 }
 
 #[test]

@@ -13,8 +13,8 @@ pub enum PlanError {
     DueOutOfRange(u64),
     /// More requests than a log can number.
     TooManyRequests(u64),
-    /// Rows have no times and no rate was given: 1-based line of the first.
-    Untimed(u64),
+    /// Rows have no times and no rate was given: the file, and the 1-based line of the first.
+    Untimed(String, u64),
     /// Options that this trace cannot be planned with: what to give instead.
     Unfit(String),
 }
@@ -23,9 +23,9 @@ impl fmt::Display for PlanError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing(why) => write!(out, "nothing to send: {why}"),
-            Self::Untimed(row) => write!(
+            Self::Untimed(name, row) => write!(
                 out,
-                "line {row}: field \"timestamp\": found nothing, nor in any other row; right would \
+                "{name}: line {row}: field \"timestamp\": found nothing, nor in any other row; right would \
                  be a number, or the rate to send the rows at, like --request-rate 10"
             ),
             Self::Unfit(why) => out.write_str(why),

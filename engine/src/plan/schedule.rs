@@ -82,7 +82,7 @@ fn check_times(trace: &Trace, options: &PlanOptions) -> Result<Option<Arrivals>,
     let words = match (trace.recorded.untimed, options.arrivals) {
         (true, None) => {
             let row = trace.records.first().map_or(1, |record| record.row);
-            return Err(PlanError::Untimed(row));
+            return Err(PlanError::Untimed(trace.source.name.clone(), row));
         }
         (true, Some(_)) if options.start_offset_ns.or(options.end_offset_ns).is_some() => {
             "--fixed-schedule-start-offset and --fixed-schedule-end-offset need timestamps, which \

@@ -371,7 +371,7 @@ fn rows_without_times_need_a_rate() {
     trace.recorded.untimed = true;
     trace.recorded.delay_ns = vec![Some(0), Some(0), Some(5), Some(0)];
     let untimed = build(&trace, &PlanOptions::default()).expect_err("no rate");
-    assert_eq!(untimed, PlanError::Untimed(1));
+    assert_eq!(untimed, PlanError::Untimed("t.jsonl".to_owned(), 1));
     let plan = built(&trace, &at_rate("4"));
     assert_eq!(lines(&plan), [1, 3, 2, 4]);
     let dues: Vec<_> = plan.rows.iter().map(|row| row.due.map(|due| due.0)).collect();

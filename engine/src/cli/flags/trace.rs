@@ -32,7 +32,7 @@ pub struct TraceFlags {
 
     /// Tokens that one block id stands for (default: 16 for Bailian, 512 for Mooncake; for Baseten
     /// and agentic traces the file's block_size, or 64).
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, visible_alias = "prompt-input-tokens-block-size", value_name = "TOKENS")]
     pub isl_block_size: Option<NonZero<u32>>,
 
     /// Cut off block ids that do not fit a row's input length, and count them, instead of refusing

@@ -205,15 +205,19 @@ fn refused(format: Format, synthesis: &Synthesis) -> Result<(), PlanError> {
         )));
     }
     if !given.is_empty() {
-        return Err(PlanError::Unfit(format!(
-            "{} cannot be applied to {format}, whose prompts are not made of lengths and blocks; \
-             --max-isl and --max-osl can",
-            given.join(", ")
-        )));
+        let why = match format {
+            Format::Baseten => {
+                "whose prompts are sent as recorded; --synthesis-output-len-multiplier, --max-isl \
+                 and --max-osl can be"
+            }
+            _ => "but to mooncake_trace and bailian_trace; --max-isl and --max-osl can be",
+        };
+        let given = given.join(", ");
+        return Err(PlanError::Unfit(format!("{given} cannot be applied to {format}, {why}")));
     }
     if format != Format::Baseten {
         return Err(PlanError::Unfit(format!(
-            "--synthesis-output-len-multiplier cannot be applied to {format}; --max-osl can"
+            "--synthesis-output-len-multiplier cannot be applied to {format}; --max-osl can be"
         )));
     }
     Ok(())
