@@ -7,7 +7,11 @@
 //! for two million rows. The files are in the page cache: they were just written or read.
 //!
 //! `cargo bench -p benches --bench startup -- [WORD] [--json FILE]` measures; anything else runs
-//! small. `ONBEAT` names the engine's binary, as in the replay bench.
+//! small. `ONBEAT` names the engine's binary, as in the replay bench. What loading a trace of
+//! columns takes is measured beside it, see `baseten`.
+
+mod baseten;
+mod columns;
 
 use std::fs::File;
 use std::io::{BufWriter, Error, Read, Result, Write};
@@ -27,8 +31,14 @@ const ROUNDS: usize = 9;
 const LARGE_ROWS: u64 = 2_000_000;
 
 fn main() -> ExitCode {
-    let bencher = Bencher::from_arguments(std::env::args().skip(1));
-    match bench(&bencher) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = baseten::child(&arguments).unwrap_or_else(|| {
+        let bencher = Bencher::from_arguments(arguments);
+        let folder = tempfile::tempdir()?;
+        plans(&bencher, folder.path())?;
+        baseten::bench(&bencher, folder.path())
+    });
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("startup bench: {error}");
@@ -37,12 +47,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn bench(bencher: &Bencher) -> Result<()> {
+fn plans(bencher: &Bencher, folder: &Path) -> Result<()> {
     let Some(engine) = benches::engine_binary() else {
         println!("startup bench: skipped, no engine binary (build it: cargo build --release)");
         return Ok(());
     };
-    let folder = tempfile::tempdir()?;
     let named = std::env::var_os("ONBEAT_MOONCAKE_TRACE").map(PathBuf::from);
     let rows = bencher.pick(50, traces::CONVERSATION_ROWS);
     measure(
@@ -53,11 +62,11 @@ fn bench(bencher: &Bencher) -> Result<()> {
         bencher.pick(1, ROUNDS),
         || match named {
             Some(path) => Ok(path),
-            None => write(folder.path(), rows),
+            None => write(folder, rows),
         },
     )?;
     let rows = bencher.pick(200, LARGE_ROWS);
-    measure(bencher, &engine, "plan_large", rows, bencher.pick(1, 3), || write(folder.path(), rows))
+    measure(bencher, &engine, "plan_large", rows, bencher.pick(1, 3), || write(folder, rows))
 }
 
 fn write(folder: &Path, rows: u64) -> Result<PathBuf> {
@@ -158,6 +167,11 @@ fn plan(engine: &Path, trace: &Path) -> Result<Planned> {
 /// The most memory a process has had so far, in bytes.
 fn high_water(child: &Child) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+    high_water_in(&status)
+}
+
+/// The same, from the words of the kernel.
+fn high_water_in(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kib * 1_024)

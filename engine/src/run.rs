@@ -122,6 +122,7 @@ pub struct Ran {
 /// has been sent then.
 pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError> {
     let options = TraceOptions { prompts_follow: true, ..config.trace_options };
+    let digesting = trace::Digesting::start(&config.trace, &options)?;
     let mut trace = trace::load(&config.trace, &options)?;
     go_on(watch)?;
     for warning in &trace.warnings {
@@ -156,6 +157,7 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     if let Some(model) = readiness::model(&config.readiness, &config.target, way, &shape, watch) {
         config.render.model = model;
     }
+    digesting.finish(&mut trace)?;
     let log = LogFile::create(&config.output, config.overwrite)?;
     let ran = replay(&config, trace, plan, &cpus, driver, reached, log, watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })

@@ -56,8 +56,8 @@ pub struct TraceOptions {
     pub lenient: bool,
     /// Which column of a Baseten trace says which rows form a session.
     pub session_key: SessionKey,
-    /// Whether [`load_prompts`] is called afterwards: recorded prompts are then neither looked at
-    /// nor made part of the digest before that.
+    /// Whether [`load_prompts`] is called afterwards: recorded prompts are then not looked at before
+    /// that, and the digest of their files is [`Digesting`]'s.
     pub prompts_follow: bool,
 }
 
@@ -84,6 +84,35 @@ impl Default for TraceOptions {
             session_key: SessionKey::Auto,
             prompts_follow: false,
         }
+    }
+}
+
+/// The digest of a trace's files, computed beside all reading where that takes long: for a trace of
+/// columns whose prompts follow. For any other, [`load`] computes it.
+#[derive(Debug)]
+pub struct Digesting(Option<Digest>);
+
+impl Digesting {
+    /// Begins; to be called before [`load`].
+    ///
+    /// # Errors
+    /// When the trace is not there, or is no folder of a trace, or no thread can be started.
+    pub fn start(path: &Path, options: &TraceOptions) -> Result<Self, TraceError> {
+        let beside = options.prompts_follow
+            && matches!(sniff::look(path, options)?, Look::Other)
+            && is_columns(path, options)?;
+        Ok(Self(if beside { Some(Digest::start(path, &shards(path)?)?) } else { None }))
+    }
+
+    /// Waits for the digest and writes it into the trace.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn finish(self, trace: &mut Trace) -> Result<(), TraceError> {
+        if let Some(digest) = self.0 {
+            trace.source.sha256 = digest.finish()?;
+        }
+        Ok(())
     }
 }
 
@@ -164,12 +193,7 @@ pub fn load_prompts(
     trace.recorded.texts = Texts::default();
     trace.recorded.members = Texts::default();
     if trace.recorded.prompts {
-        let unknown = trace.source.sha256.is_empty();
-        let digest = if unknown { Some(Digest::start(path, &shards(path)?)?) } else { None };
         trace.recorded.texts = baseten::prompts::load(path, trace, wanted, memory)?;
-        if let Some(digest) = digest {
-            trace.source.sha256 = digest.finish()?;
-        }
     } else if trace.recorded.dialect {
         let (texts, members) = dialect::texts(path, trace, wanted, memory)?;
         (trace.recorded.texts, trace.recorded.members) = (texts, members);

@@ -20,7 +20,7 @@ use onbeat_shared::trace::{Format, Source, Trace, Warning};
 
 use crate::limits::REQUESTS_MAX;
 use crate::trace::baseten::row::{Columns, RowFacts};
-use crate::trace::columns::{Digest, Shard, Table, names, shards};
+use crate::trace::columns::{Digest, Opened, Shard, shards};
 use crate::trace::error::Fault;
 use crate::trace::keys::{self, Keys};
 use crate::trace::{SessionKey, TraceError, TraceOptions};
@@ -75,17 +75,16 @@ pub(crate) fn load(path: &Path, options: &TraceOptions) -> Result<Trace, TraceEr
 }
 
 /// Refuses a file that lacks a core column, and says what it has instead.
-fn check_columns(shard: &Shard) -> Result<(), TraceError> {
-    let found = names(&shard.path, shard.kind)?;
-    let missing: Vec<&str> =
-        CORE.into_iter().filter(|core| !found.iter().any(|name| name == core)).collect();
+fn check_columns(shard: &Shard, file: &Opened<'_>) -> Result<(), TraceError> {
+    let found = file.names();
+    let missing: Vec<&str> = CORE.into_iter().filter(|core| !found.contains(core)).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let cased: Vec<&str> = found
         .iter()
+        .copied()
         .filter(|name| missing.iter().any(|core| core.eq_ignore_ascii_case(name)))
-        .map(String::as_str)
         .collect();
     let cased = if cased.is_empty() {
         String::new()
@@ -104,7 +103,8 @@ fn check_columns(shard: &Shard) -> Result<(), TraceError> {
 
 impl Reader {
     fn file(&mut self, shard: &Shard, options: &TraceOptions) -> Result<(), TraceError> {
-        check_columns(shard)?;
+        let file = Opened::new(&shard.path, shard.kind)?;
+        check_columns(shard, &file)?;
         let mut asked = row::ASKED.to_vec();
         let (provided, poor_man) = match options.session_key {
             SessionKey::Auto => (true, true),
@@ -121,7 +121,7 @@ impl Reader {
                 asked.retain(|name| *name != column);
             }
         }
-        let mut table = Table::open(&shard.path, shard.kind, &asked)?;
+        let mut table = file.table(&asked, None)?;
         let mut row = 0_u64;
         while let Some(batch) = table.next()? {
             let columns = Columns::of(&asked, &batch).map_err(|(column, found)| {

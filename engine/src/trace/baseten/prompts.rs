@@ -2,13 +2,15 @@
 //!
 //! A second pass over the files, of one column: a plan needs none of them, a window few, and what
 //! is read lies in memory once, as it goes over the wire. Several threads read, each its own groups
-//! of rows, unless there is more than memory has room for: then one does, and what is too much lies
-//! in a file (see `spill`). The texts do not depend on which it was.
+//! of rows. Where all rows are one group, or memory has not room for all texts, one thread unpacks
+//! and another keeps; what is too much lies in a file (see `spill`). The texts do not depend on
+//! which it was.
 
 use std::num::NonZero;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, Builder};
 
 use onbeat_shared::trace::Trace;
@@ -16,7 +18,7 @@ use onbeat_shared::trace::recorded::Texts;
 
 use crate::trace::TraceError;
 use crate::trace::baseten::row::{PROMPT, check_prompt};
-use crate::trace::columns::{Shard, Table, cells, groups, shards};
+use crate::trace::columns::{Batch, Opened, Shard, cells, shards};
 use crate::trace::spill::Keeper;
 
 /// Rows that are read in one go.
@@ -32,6 +34,8 @@ struct Piece {
 
 /// Bytes of text from which on a piece is large enough.
 const PIECE_BYTES: u64 = 16 << 20;
+/// Batches that are unpacked and wait for being kept.
+const BATCHES_AHEAD: usize = 2;
 
 /// Reads the prompts of the records that are `wanted`; the others stay empty.
 pub(crate) fn load(
@@ -41,85 +45,125 @@ pub(crate) fn load(
     memory: u64,
 ) -> Result<Texts, TraceError> {
     let shards = shards(path)?;
-    let pieces = pieces(path, trace, &shards)?;
-    let reader = Reader { trace, shards: &shards, wanted };
+    let files = shards.iter().map(|shard| Opened::new(&shard.path, shard.kind));
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let reader = Reader { path, trace, shards: &shards, files: &files, wanted, memory };
+    let pieces = reader.wanted_of(reader.pieces()?);
     let bytes: u64 = pieces.iter().map(|piece| piece.bytes).sum();
     let mut texts = Texts::for_records(trace.records.len());
-    let mut keeper = Keeper::new(path, memory);
-    if bytes > memory || pieces.len() < 2 {
-        for piece in &pieces {
-            reader.read(piece, 0, &mut texts, Some(&mut keeper))?;
-        }
-        return keeper.finish(texts);
-    }
-    for (piece, own) in pieces.iter().zip(reader.read_all(path, &pieces)?) {
-        texts.take_over(piece.first_record, own);
-    }
-    keeper.look(&mut texts)?;
-    keeper.finish(texts)
-}
-
-/// Cuts the trace's rows into pieces.
-fn pieces(path: &Path, trace: &Trace, shards: &[Shard]) -> Result<Vec<Piece>, TraceError> {
-    let changed = || TraceError::file(path, "changed while it was read; leave it alone meanwhile");
-    let total = u32::try_from(trace.records.len()).expect("bounded by REQUESTS_MAX");
-    let files = &trace.recorded.files;
-    if files.len() != shards.len() && !(files.is_empty() && shards.len() == 1) {
-        return Err(changed());
-    }
-    let mut pieces = Vec::new();
-    for (number, shard) in shards.iter().enumerate() {
-        let first = files.get(number).map_or(0, |file| file.first_record);
-        let end = files.get(number + 1).map_or(total, |file| file.first_record);
-        let whole = Piece {
-            shard: number,
-            groups: None,
-            first_record: first,
-            records: end - first,
-            bytes: shard.bytes,
-        };
-        let Some(groups) = groups(&shard.path, shard.kind, PROMPT)? else {
-            pieces.push(whole);
-            continue;
-        };
-        let mut next = Piece { groups: Some(0..0), records: 0, bytes: 0, ..whole };
-        for (place, group) in (1..).zip(&groups) {
-            next.groups = next.groups.map(|groups| groups.start..place);
-            next.records += u32::try_from(group.rows).map_err(|_other_file| changed())?;
-            next.bytes += group.bytes;
-            if next.bytes >= PIECE_BYTES || place == groups.len() {
-                let first_record = next.first_record + next.records;
-                pieces.push(next.clone());
-                let groups = Some(place..place);
-                next = Piece { groups, first_record, records: 0, bytes: 0, ..next };
+    if bytes <= memory && pieces.len() > 1 {
+        if let Some(read) = reader.read_all(&pieces)? {
+            for (piece, own) in pieces.iter().zip(read) {
+                texts.take_over(piece.first_record, own);
             }
+            return Ok(texts);
         }
-        if next.first_record != end {
-            return Err(changed());
-        }
+        // Texts that are repeated, or escaped, are longer than the files let expect.
     }
-    Ok(pieces)
+    let mut keeper = Keeper::new(path, if bytes <= memory { memory } else { 0 });
+    reader.read_in_turn(&pieces, &mut texts, &mut keeper)?;
+    keeper.finish(texts)
 }
 
 /// What all threads that read share.
 struct Reader<'a> {
+    path: &'a Path,
     trace: &'a Trace,
     shards: &'a [Shard],
+    files: &'a [Opened<'a>],
     wanted: &'a (dyn Fn(u32) -> bool + Sync),
+    /// Bytes of text that may stay in memory.
+    memory: u64,
+}
+
+/// Rows that were unpacked: of which file, and which record the first of them is.
+struct Unpacked {
+    shard: usize,
+    first_record: u32,
+    batch: Batch,
 }
 
 impl Reader<'_> {
-    /// The texts of every piece, each numbered from its own first record.
-    fn read_all(&self, path: &Path, pieces: &[Piece]) -> Result<Vec<Texts>, TraceError> {
-        let next = AtomicUsize::new(0);
-        let work = || -> Result<Vec<(usize, Texts)>, TraceError> {
+    /// Cuts the trace's rows into pieces.
+    fn pieces(&self) -> Result<Vec<Piece>, TraceError> {
+        let total = u32::try_from(self.trace.records.len()).expect("bounded by REQUESTS_MAX");
+        let files = &self.trace.recorded.files;
+        let shards = self.shards.len();
+        if files.len() != shards && !(files.is_empty() && shards == 1) {
+            return Err(changed(self.path));
+        }
+        let mut pieces = Vec::new();
+        for (number, shard) in self.shards.iter().enumerate() {
+            let first = files.get(number).map_or(0, |file| file.first_record);
+            let end = files.get(number + 1).map_or(total, |file| file.first_record);
+            let whole = Piece {
+                shard: number,
+                groups: None,
+                first_record: first,
+                records: end - first,
+                bytes: shard.bytes,
+            };
+            let Some(groups) = self.files[number].groups(PROMPT) else {
+                pieces.push(whole);
+                continue;
+            };
+            let mut next = Piece { groups: Some(0..0), records: 0, bytes: 0, ..whole };
+            for (place, group) in (1..).zip(&groups) {
+                next.groups = next.groups.map(|groups| groups.start..place);
+                next.records += u32::try_from(group.rows).map_err(|_large| changed(self.path))?;
+                next.bytes += group.bytes;
+                if next.bytes >= PIECE_BYTES || place == groups.len() {
+                    let first_record = next.first_record + next.records;
+                    pieces.push(next.clone());
+                    let groups = Some(place..place);
+                    next = Piece { groups, first_record, records: 0, bytes: 0, ..next };
+                }
+            }
+            if next.first_record != end {
+                return Err(changed(self.path));
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// The pieces of which some record is wanted, with about as many bytes as those records have.
+    fn wanted_of(&self, mut pieces: Vec<Piece>) -> Vec<Piece> {
+        pieces.retain_mut(|piece| {
+            let records = piece.first_record..piece.first_record + piece.records;
+            let wanted = records.filter(|&record| (self.wanted)(record)).count() as u64;
+            piece.bytes = piece.bytes / u64::from(piece.records.max(1)) * wanted;
+            wanted > 0
+        });
+        pieces
+    }
+
+    /// The texts of every piece, each numbered from its own first record; `None` when there are
+    /// more than memory has room for.
+    fn read_all(&self, pieces: &[Piece]) -> Result<Option<Vec<Texts>>, TraceError> {
+        let (next, kept) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let read = |piece: &Piece| -> Result<Option<Texts>, TraceError> {
+            let mut texts = Texts::for_records(piece.records as usize);
+            let end = self.each_batch(piece, &mut |unpacked| {
+                let before = texts.bytes();
+                self.put(&unpacked, piece.first_record, &mut texts, None)?;
+                let more = texts.bytes() - before;
+                let all = kept.fetch_add(more, Ordering::Relaxed) + more;
+                let room = all <= self.memory;
+                Ok(if room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            })?;
+            Ok(end.is_continue().then_some(texts))
+        };
+        let work = || -> Result<Vec<(usize, Option<Texts>)>, TraceError> {
             let mut done = Vec::new();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(piece) = pieces.get(number) else { return Ok(done) };
-                let mut texts = Texts::for_records(piece.records as usize);
-                self.read(piece, piece.first_record, &mut texts, None)?;
-                done.push((number, texts));
+                let texts = read(piece);
+                if !matches!(texts, Ok(Some(_))) {
+                    // Nobody needs begin another piece.
+                    next.store(pieces.len(), Ordering::Relaxed);
+                }
+                done.push((number, texts?));
             }
         };
         let cpus = thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN).get();
@@ -129,9 +173,7 @@ impl Reader<'_> {
             for number in 0..helpers {
                 let thread = Builder::new().name(format!("prompts-{number}"));
                 let thread = thread.spawn_scoped(scope, work);
-                started.push(thread.map_err(|error| {
-                    TraceError::io("start a thread to read the prompts of", path, error)
-                })?);
+                started.push(thread.map_err(|error| self.no_thread(error))?);
             }
             let mut done = work()?;
             for thread in started {
@@ -146,47 +188,107 @@ impl Reader<'_> {
         Ok(done.into_iter().map(|(_, texts)| texts).collect())
     }
 
-    /// Reads one piece into `texts`, whose records count from `origin`.
-    fn read(
+    /// Reads the pieces one after the other: unpacks on a thread of its own, and keeps on this one.
+    fn read_in_turn(
+        &self,
+        pieces: &[Piece],
+        texts: &mut Texts,
+        keeper: &mut Keeper<'_>,
+    ) -> Result<(), TraceError> {
+        // Batches of an Arrow file are the writer's, and may be too large for two of them.
+        if pieces.iter().any(|piece| piece.groups.is_none()) {
+            for piece in pieces {
+                let _all = self.each_batch(piece, &mut |unpacked| {
+                    self.put(&unpacked, 0, texts, Some(keeper))?;
+                    Ok(ControlFlow::Continue(()))
+                })?;
+            }
+            return Ok(());
+        }
+        let (sender, receiver) = sync_channel(BATCHES_AHEAD);
+        thread::scope(|scope| {
+            let thread = Builder::new().name("prompts-unpack".to_owned());
+            let thread = thread.spawn_scoped(scope, move || self.unpack(pieces, &sender));
+            thread.map_err(|error| self.no_thread(error))?;
+            for unpacked in receiver {
+                self.put(&unpacked?, 0, texts, Some(keeper))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Sends all batches of the pieces, then what is wrong, if something is.
+    fn unpack(&self, pieces: &[Piece], sender: &SyncSender<Result<Unpacked, TraceError>>) {
+        for piece in pieces {
+            let unpacked = self.each_batch(piece, &mut |unpacked| {
+                let gone = sender.send(Ok(unpacked)).is_err();
+                Ok(if gone { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            });
+            match unpacked {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return,
+                Err(error) => {
+                    // Who no longer listens has an error already.
+                    let _gone = sender.send(Err(error));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Hands on the rows of a piece, batch by batch, until told to stop.
+    fn each_batch(
         &self,
         piece: &Piece,
+        then: &mut dyn FnMut(Unpacked) -> Result<ControlFlow<()>, TraceError>,
+    ) -> Result<ControlFlow<()>, TraceError> {
+        let path = &self.shards[piece.shard].path;
+        let mut left = piece.records as usize;
+        let mut first_record = piece.first_record;
+        let mut table = self.files[piece.shard].table(&[PROMPT], piece.groups.clone())?;
+        while let Some(batch) = table.next()? {
+            let rows = batch.rows;
+            left = left.checked_sub(rows).ok_or_else(|| changed(path))?;
+            if then(Unpacked { shard: piece.shard, first_record, batch })?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            first_record += u32::try_from(rows).expect("not more than the piece has");
+        }
+        if left == 0 { Ok(ControlFlow::Continue(())) } else { Err(changed(path)) }
+    }
+
+    /// Keeps the texts of some rows in `texts`, whose records count from `origin`.
+    fn put(
+        &self,
+        unpacked: &Unpacked,
         origin: u32,
         texts: &mut Texts,
         mut keeper: Option<&mut Keeper<'_>>,
     ) -> Result<(), TraceError> {
-        let end = piece.first_record + piece.records;
-        if !(piece.first_record..end).any(|record| (self.wanted)(record)) {
-            return Ok(());
-        }
-        let shard = &self.shards[piece.shard];
-        let changed =
-            || TraceError::file(&shard.path, "changed while it was read; leave it alone meanwhile");
-        let mut record = piece.first_record;
-        let groups = piece.groups.clone();
-        let mut table = Table::open_groups(&shard.path, shard.kind, &[PROMPT], groups)?;
-        while let Some(batch) = table.next()? {
-            let column = batch.columns[0].as_deref().ok_or_else(changed)?;
-            let column = cells::Texts::of(column).map_err(|_other_type| changed())?;
-            for place in 0..batch.rows {
-                if record == end {
-                    return Err(changed());
-                }
-                if (self.wanted)(record) {
-                    let text = column.get(place).map(std::str::from_utf8);
-                    let row = self.trace.records[record as usize].row;
-                    let text = check_prompt(text).map_err(|fault| TraceError::Cell {
-                        path: shard.path.clone(),
-                        row,
-                        fault,
-                    })?;
-                    texts.put(record - origin, text);
-                    if let Some(keeper) = &mut keeper {
-                        keeper.look(texts)?;
-                    }
-                }
-                record += 1;
+        let path = &self.shards[unpacked.shard].path;
+        let column = unpacked.batch.columns[0].as_deref().ok_or_else(|| changed(path))?;
+        let column = cells::Texts::of(column).map_err(|_other_type| changed(path))?;
+        for (record, place) in (unpacked.first_record..).zip(0..unpacked.batch.rows) {
+            if !(self.wanted)(record) {
+                continue;
+            }
+            let text = check_prompt(column.text(place)).map_err(|fault| {
+                let row = self.trace.records[record as usize].row;
+                TraceError::Cell { path: path.clone(), row, fault }
+            })?;
+            texts.put(record - origin, text);
+            if let Some(keeper) = &mut keeper {
+                keeper.look(texts)?;
             }
         }
-        if record == end { Ok(()) } else { Err(changed()) }
+        Ok(())
     }
+
+    fn no_thread(&self, error: std::io::Error) -> TraceError {
+        TraceError::io("start a thread to read the prompts of", self.path, error)
+    }
+}
+
+fn changed(path: &Path) -> TraceError {
+    TraceError::file(path, "changed while it was read; leave it alone meanwhile")
 }

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use arrow_array::{Array, ArrayRef};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, Int64Array, UInt64Array};
+use arrow_schema::DataType;
 use onbeat_shared::trace::blocks::{BLOCK_IDS_MAX, BlockIds};
 use onbeat_shared::units::TraceNanos;
 
@@ -71,7 +74,12 @@ pub(crate) struct Columns<'a> {
 }
 
 /// The elements of a column of lists: 64-bit names, or what they are instead.
-struct Ids(Vec<Result<Id, String>>);
+enum Ids {
+    /// What nearly all files have.
+    Signed(Int64Array),
+    Unsigned(UInt64Array),
+    Any(Vec<Result<Id, String>>),
+}
 
 #[derive(Clone, Copy)]
 struct Id {
@@ -128,8 +136,7 @@ impl<'a> Columns<'a> {
         blocks: &mut BlockIds,
     ) -> Result<RowFacts<'b>, Fault> {
         if let Some(prompt) = &self.prompt {
-            let text = prompt.get(place).map(std::str::from_utf8);
-            check_prompt(text)?;
+            check_prompt(prompt.text(place))?;
         }
         let (block_count, signed_ids) = match &self.ids {
             Some((ranges, ids)) => ids.append(ranges[place].clone(), blocks)?,
@@ -225,8 +232,16 @@ fn duration(column: &'static str, number: Option<&Number<'_>>) -> Result<Option<
 
 impl Ids {
     fn of(elements: Option<&ArrayRef>) -> Result<Self, String> {
-        let Some(elements) = elements else { return Ok(Self(Vec::new())) };
-        Ok(Self(numbers(elements.as_ref())?.into_iter().map(id).collect()))
+        let Some(elements) = elements else { return Ok(Self::Any(Vec::new())) };
+        Ok(match elements.data_type() {
+            DataType::Int64 if elements.null_count() == 0 => {
+                Self::Signed(elements.as_primitive::<Int64Type>().clone())
+            }
+            DataType::UInt64 if elements.null_count() == 0 => {
+                Self::Unsigned(elements.as_primitive::<UInt64Type>().clone())
+            }
+            _ => Self::Any(numbers(elements.as_ref())?.into_iter().map(id).collect()),
+        })
     }
 
     /// Adds a row's ids; gives how many they are and whether one is negative.
@@ -237,12 +252,24 @@ impl Ids {
             return Err(Fault::field(HASHES, format!("{count} more ids"), right));
         }
         let mut signed = false;
-        for id in &self.0[range] {
-            let id = id.as_ref().map_err(|found| {
-                Fault::field(HASHES, found.clone(), "whole 64-bit numbers, or their hexadecimal")
-            })?;
-            blocks.push(id.bits);
-            signed |= id.negative;
+        match self {
+            Self::Signed(ids) => {
+                for &id in &ids.values()[range] {
+                    blocks.push(id.cast_unsigned());
+                    signed |= id < 0;
+                }
+            }
+            Self::Unsigned(ids) => ids.values()[range].iter().for_each(|&id| blocks.push(id)),
+            Self::Any(ids) => {
+                for id in &ids[range] {
+                    let id = id.as_ref().map_err(|found| {
+                        let right = "whole 64-bit numbers, or their hexadecimal";
+                        Fault::field(HASHES, found.clone(), right)
+                    })?;
+                    blocks.push(id.bits);
+                    signed |= id.negative;
+                }
+            }
         }
         Ok((count, signed))
     }

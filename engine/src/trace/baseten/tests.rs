@@ -18,7 +18,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
-use crate::trace::{SessionKey, TraceOptions, load, load_prompts};
+use crate::trace::{Digesting, SessionKey, TraceOptions, load, load_prompts};
 
 type Columns = Vec<(&'static str, ArrayRef)>;
 
@@ -361,19 +361,74 @@ fn prompts_of_many_row_groups_are_read_by_several_threads_and_land_in_their_rows
         .build();
     write(file.path(), &columns, layout);
     let options = TraceOptions { prompts_follow: true, ..TraceOptions::default() };
+    let digesting = Digesting::start(file.path(), &options).expect("starts");
     let mut trace = load(file.path(), &options).expect("reads");
-    assert!(trace.source.sha256.is_empty(), "it comes with the prompts");
+    assert!(trace.source.sha256.is_empty(), "it is computed beside");
+    digesting.finish(&mut trace).expect("reads");
+    let whole = load(file.path(), &TraceOptions::default()).expect("reads");
+    assert_eq!(trace.source.sha256, whole.source.sha256);
     for memory in [u64::MAX, 1 << 20] {
         load_prompts(file.path(), &mut trace, &|record| record != 3, memory).expect("reads");
-        assert_eq!(
-            (trace.source.sha256.len(), trace.recorded.texts.is_elsewhere()),
-            (64, memory < u64::MAX)
-        );
+        assert_eq!(trace.recorded.texts.is_elsewhere(), memory < u64::MAX);
         for record in 0..6 {
             let mut text = Vec::new();
             trace.recorded.append_text(record, &mut text);
             let expected = if record == 3 { String::new() } else { long(record.into()) };
             assert!(text == expected.as_bytes(), "record {record}, {memory} bytes of memory");
+        }
+    }
+}
+
+#[test]
+fn texts_that_are_longer_than_the_files_let_expect_go_to_a_file_in_time() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let long = "\"quoted\" ".repeat(100_000);
+    let columns: Columns = vec![
+        ("timestamp_start_unix_ms", Arc::new(Int64Array::from_iter_values(0..8))),
+        ("prompt", Arc::new(StringArray::from_iter_values((0..8).map(|_| &long)))),
+        ("input_tokens", Arc::new(Int64Array::from_iter_values(0..8))),
+        ("output_tokens", Arc::new(Int64Array::from_iter_values(0..8))),
+    ];
+    for name in ["a.parquet", "b.parquet"] {
+        // Each has the text once, in a dictionary.
+        write(&folder.path().join(name), &columns, WriterProperties::default());
+    }
+    let mut trace = load(folder.path(), &TraceOptions::default()).expect("reads");
+    load_prompts(folder.path(), &mut trace, &|_| true, 10 << 20).expect("reads");
+    let texts = &trace.recorded.texts;
+    assert!(texts.is_elsewhere() && texts.bytes() > 16 << 20, "{}", texts.bytes());
+    let expected = long.replace('"', "\\\"");
+    for record in 0..16 {
+        let mut text = Vec::new();
+        trace.recorded.append_text(record, &mut text);
+        assert!(text == expected.as_bytes(), "record {record}");
+    }
+}
+
+#[test]
+fn a_late_prompt_that_is_no_text_is_refused_with_its_row_by_every_way_of_reading() {
+    let long = "x".repeat(9 << 20).into_bytes();
+    let mut prompts = vec![long; 4];
+    prompts[3][7] = 0xff;
+    let columns: Columns = vec![
+        ("timestamp_start_unix_ms", Arc::new(Int64Array::from_iter_values(0..4))),
+        ("prompt", Arc::new(BinaryArray::from_iter_values(prompts))),
+        ("input_tokens", Arc::new(Int64Array::from_iter_values(0..4))),
+        ("output_tokens", Arc::new(Int64Array::from_iter_values(0..4))),
+    ];
+    for group_rows in [1, 2, 4] {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        let layout = WriterProperties::builder().set_dictionary_enabled(false);
+        let layout = layout.set_max_row_group_row_count(Some(group_rows)).build();
+        write(file.path(), &columns, layout);
+        let options = TraceOptions { prompts_follow: true, ..TraceOptions::default() };
+        let mut trace = load(file.path(), &options).expect("prompts are not looked at");
+        for memory in [u64::MAX, 1] {
+            let refused = load_prompts(file.path(), &mut trace, &|_| true, memory);
+            let words = refused.expect_err("no text").to_string();
+            let expected = "row 4: field \"prompt\": found bytes that are not UTF-8 at byte 8";
+            assert!(words.contains(expected), "{words}");
+            load_prompts(file.path(), &mut trace, &|record| record < 3, memory).expect("reads");
         }
     }
 }

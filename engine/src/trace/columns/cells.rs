@@ -7,6 +7,7 @@
 //! who knows its row.
 
 use std::ops::Range;
+use std::str::Utf8Error;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -205,7 +206,19 @@ impl<'a> Texts<'a> {
         })
     }
 
-    /// The text of a row; `None` when it is null.
+    /// The text of a row, or where its bytes stop being one; `None` when it is null.
+    pub(crate) fn text(&self, row: usize) -> Option<Result<&'a str, Utf8Error>> {
+        match self {
+            // The reader knows already that these are texts.
+            Self::Small(texts) => (!texts.is_null(row)).then(|| Ok(texts.value(row))),
+            Self::Large(texts) => (!texts.is_null(row)).then(|| Ok(texts.value(row))),
+            Self::View(texts) => (!texts.is_null(row)).then(|| Ok(texts.value(row))),
+            Self::Dictionary(values, keys) => keys[row].and_then(|key| values.text(key)),
+            _ => self.get(row).map(std::str::from_utf8),
+        }
+    }
+
+    /// The bytes of a row; `None` when it is null.
     pub(crate) fn get(&self, row: usize) -> Option<&'a [u8]> {
         match self {
             Self::Null => None,

@@ -1,8 +1,12 @@
 //! SHA-256 of large files, on a thread of its own while their columns are read.
+//!
+//! A digest that nobody waits for any more stops soon.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use sha2::{Digest as _, Sha256};
@@ -14,7 +18,9 @@ use crate::trace::lines::hexadecimal;
 /// A digest being computed.
 #[derive(Debug)]
 pub(crate) struct Digest {
-    thread: JoinHandle<Result<String, (PathBuf, io::Error)>>,
+    /// `None` once it was waited for.
+    thread: Option<JoinHandle<Result<String, (PathBuf, io::Error)>>>,
+    stop: Arc<AtomicBool>,
 }
 
 /// Bytes that are read at once.
@@ -28,20 +34,30 @@ impl Digest {
 
     /// The same, for files of any kind.
     pub(crate) fn of_files(path: &Path, paths: Vec<PathBuf>) -> Result<Self, TraceError> {
-        let thread = Builder::new().name("onbeat-digest".to_owned()).spawn(move || of(&paths));
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = Builder::new().name("onbeat-digest".to_owned());
         let thread = thread
+            .spawn(move || of(&paths, &told))
             .map_err(|error| TraceError::io("start a thread for the digest of", path, error))?;
-        Ok(Self { thread })
+        Ok(Self { thread: Some(thread), stop })
     }
 
     /// Waits for the digest of all files' bytes, 64 hexadecimal digits.
-    pub(crate) fn finish(self) -> Result<String, TraceError> {
-        let read = self.thread.join().expect("reading a file does not panic");
+    pub(crate) fn finish(mut self) -> Result<String, TraceError> {
+        let thread = self.thread.take().expect("it is waited for once");
+        let read = thread.join().expect("reading a file does not panic");
         read.map_err(|(path, error)| TraceError::io("read", &path, error))
     }
 }
 
-fn of(paths: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
+impl Drop for Digest {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn of(paths: &[PathBuf], stop: &AtomicBool) -> Result<String, (PathBuf, io::Error)> {
     let mut digest = Sha256::new();
     let mut buffer = vec![0; READ_BYTES];
     for path in paths {
@@ -49,7 +65,7 @@ fn of(paths: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
         let mut file = File::open(path).map_err(failed)?;
         loop {
             let count = file.read(&mut buffer).map_err(failed)?;
-            if count == 0 {
+            if count == 0 || stop.load(Ordering::Relaxed) {
                 break;
             }
             digest.update(&buffer[..count]);

@@ -1,9 +1,11 @@
 //! Files of columns, Parquet and Arrow: a few named columns, batch by batch.
 //!
-//! Only the columns that are asked for are read and unpacked, and one batch of rows is in memory at
-//! a time (in an Arrow file the batches are the writer's). Which of the many types a column may
-//! have is settled in `cells`; what the columns mean is the format's business. A folder is read as
-//! the files in it that are of either kind, in the order of their names.
+//! Only the columns that are asked for are read and unpacked, page by page, and one batch of rows is
+//! in memory at a time (in an Arrow file the batches are the writer's). Texts of a Parquet file are
+//! views into its unpacked pages, so that nobody copies them before who needs them. Which of the
+//! many types a column may have is settled in `cells`; what the columns mean is the format's
+//! business. A folder is read as the files in it that are of either kind, in the order of their
+//! names.
 
 pub(crate) mod cells;
 mod digest;
@@ -13,13 +15,15 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::FileReader;
-use arrow_schema::{ArrowError, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
@@ -34,11 +38,21 @@ pub(crate) enum Kind {
     Arrow,
 }
 
-/// Rows of a Parquet file that are unpacked together. Small, because one of them may hold megabytes
-/// of text and offsets into a batch's text have 31 bits.
-const BATCH_ROWS: usize = 256;
+/// Bytes of a Parquet file that are unpacked together, about, and the most rows. Few, because the
+/// pages they lie in stay in memory meanwhile.
+const BATCH_BYTES: u64 = 4 << 20;
+const BATCH_ROWS: u64 = 1_024;
 
-/// An open file, and the columns that are read of it.
+/// A file of which is known what it holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened<'a> {
+    path: &'a Path,
+    /// `None`: it is an Arrow file.
+    parquet: Option<ArrowReaderMetadata>,
+    schema: Arc<Schema>,
+}
+
+/// Columns of a file that are being read.
 pub(crate) struct Table<'a> {
     path: &'a Path,
     batches: Batches,
@@ -79,15 +93,6 @@ impl Kind {
     }
 }
 
-/// The names of all columns of a file.
-pub(crate) fn names(path: &Path, kind: Kind) -> Result<Vec<String>, TraceError> {
-    let schema = match kind {
-        Kind::Parquet => parquet(path)?.schema().clone(),
-        Kind::Arrow => arrow(path, None)?.schema(),
-    };
-    Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
-}
-
 /// Rows of a file that can be read apart from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
@@ -96,76 +101,79 @@ pub(crate) struct Group {
     pub(crate) bytes: u64,
 }
 
-/// The groups of rows of a file, with the size of one column; `None` when it has none that could be
-/// read apart.
-pub(crate) fn groups(
-    path: &Path,
-    kind: Kind,
-    column: &str,
-) -> Result<Option<Vec<Group>>, TraceError> {
-    if kind == Kind::Arrow {
-        return Ok(None);
-    }
-    let builder = parquet(path)?;
-    let group = |group: &RowGroupMetaData| {
-        let column = group.columns().iter().find(|own| own.column_path().string() == column);
-        let bytes = column.map_or(0, ColumnChunkMetaData::uncompressed_size);
-        Some(Group {
-            rows: usize::try_from(group.num_rows()).ok()?,
-            bytes: u64::try_from(bytes).ok()?,
-        })
-    };
-    Ok(builder.metadata().row_groups().iter().map(group).collect())
-}
-
-impl<'a> Table<'a> {
-    /// Opens a file for reading the columns of these names, as far as it has them.
-    pub(crate) fn open(path: &'a Path, kind: Kind, names: &[&str]) -> Result<Self, TraceError> {
-        Self::open_groups(path, kind, names, None)
+impl<'a> Opened<'a> {
+    /// Opens a file and reads what it says of itself.
+    pub(crate) fn new(path: &'a Path, kind: Kind) -> Result<Self, TraceError> {
+        let parquet = match kind {
+            Kind::Parquet => Some(metadata(path)?),
+            Kind::Arrow => None,
+        };
+        let schema = match &parquet {
+            Some(parquet) => Arc::clone(parquet.schema()),
+            None => arrow(path, None)?.schema(),
+        };
+        Ok(Self { path, parquet, schema })
     }
 
-    /// The same, for some of the [`groups`] of a file; an Arrow file is always read whole.
-    pub(crate) fn open_groups(
-        path: &'a Path,
-        kind: Kind,
+    /// The names of all columns.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.schema.fields().iter().map(|field| field.name().as_str()).collect()
+    }
+
+    /// The groups of rows, with the size of one column; `None` when there are none that could be
+    /// read apart.
+    pub(crate) fn groups(&self, column: &str) -> Option<Vec<Group>> {
+        let group = |group: &RowGroupMetaData| {
+            let column = group.columns().iter().find(|own| own.column_path().string() == column);
+            let bytes = column.map_or(0, ColumnChunkMetaData::uncompressed_size);
+            Some(Group {
+                rows: usize::try_from(group.num_rows()).ok()?,
+                bytes: u64::try_from(bytes).ok()?,
+            })
+        };
+        let metadata = self.parquet.as_ref()?.metadata();
+        metadata.row_groups().iter().map(group).collect()
+    }
+
+    /// Starts to read the columns of these names, as far as there are such, in all groups of rows
+    /// or in some; an Arrow file is always read whole.
+    pub(crate) fn table(
+        &self,
         names: &[&str],
         groups: Option<Range<usize>>,
-    ) -> Result<Self, TraceError> {
-        let (batches, places) = match kind {
-            Kind::Parquet => {
-                let mut builder = parquet(path)?;
-                if let Some(groups) = groups {
-                    builder = builder.with_row_groups(groups.collect());
-                }
-                let roots = roots(builder.schema(), names);
-                let mask = ProjectionMask::roots(builder.parquet_schema(), roots.clone());
-                let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
-                let reader = reader.map_err(|error| unreadable(path, kind, &error))?;
-                let places = places(&reader_schema(&reader), names);
-                (Batches::Parquet(Box::new(reader)), places)
-            }
-            Kind::Arrow => {
-                let roots = roots(&arrow(path, None)?.schema(), names);
-                let reader = arrow(path, Some(roots))?;
-                // With a projection the reader's own schema is the file's: batches have their own.
-                let mut found: Vec<(usize, usize)> = Vec::new();
-                let schema = reader.schema();
-                for (asked, name) in names.iter().enumerate() {
-                    if let Ok(root) = schema.index_of(name) {
-                        found.push((root, asked));
-                    }
-                }
-                found.sort_unstable();
-                let mut places = vec![None; names.len()];
-                for (place, &(_, asked)) in found.iter().enumerate() {
-                    places[asked] = Some(place);
-                }
-                (Batches::Arrow(Box::new(reader)), places)
-            }
-        };
-        Ok(Self { path, batches, places })
+    ) -> Result<Table<'a>, TraceError> {
+        let Some(metadata) = &self.parquet else { return self.arrow_table(names) };
+        let unreadable = |error| unreadable(self.path, Kind::Parquet, &error);
+        let file =
+            File::open(self.path).map_err(|error| TraceError::io("open", self.path, error))?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
+        let all = metadata.metadata().row_groups();
+        let groups = groups.unwrap_or(0..all.len());
+        let roots = roots(&self.schema, names);
+        let batch_rows = batch_rows(&all[groups.clone()], &roots);
+        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+        let builder = builder.with_row_groups(groups.collect()).with_batch_size(batch_rows);
+        let reader = builder.with_projection(mask).build();
+        let reader = reader.map_err(unreadable)?;
+        let schema = RecordBatchReader::schema(&reader);
+        let places = names.iter().map(|name| schema.index_of(name).ok()).collect();
+        Ok(Table { path: self.path, batches: Batches::Parquet(Box::new(reader)), places })
     }
 
+    fn arrow_table(&self, names: &[&str]) -> Result<Table<'a>, TraceError> {
+        let roots = roots(&self.schema, names);
+        // With a projection the reader's own schema is the file's: batches have their own.
+        let place = |name: &&str| {
+            let root = self.schema.index_of(name).ok()?;
+            roots.iter().position(|own| *own == root)
+        };
+        let places = names.iter().map(place).collect();
+        let reader = arrow(self.path, Some(roots))?;
+        Ok(Table { path: self.path, batches: Batches::Arrow(Box::new(reader)), places })
+    }
+}
+
+impl Table<'_> {
     /// The next rows; `None` behind the last.
     pub(crate) fn next(&mut self) -> Result<Option<Batch>, TraceError> {
         let (batch, kind) = match &mut self.batches {
@@ -182,12 +190,21 @@ impl<'a> Table<'a> {
     }
 }
 
-fn parquet(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, TraceError> {
+/// What a Parquet file says of itself; its texts are to be read as views.
+fn metadata(path: &Path) -> Result<ArrowReaderMetadata, TraceError> {
+    let unreadable = |error| unreadable(path, Kind::Parquet, &error);
     let file = File::open(path).map_err(|error| TraceError::io("open", path, error))?;
     // The types that Parquet itself names are fewer than those of the program that wrote the file.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
-        .map_err(|error| unreadable(path, Kind::Parquet, &error))
+    let metadata = ArrowReaderMetadata::load(&file, options).map_err(unreadable)?;
+    let view = |field: &Arc<Field>| match field.data_type() {
+        DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),
+        DataType::Binary => Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView)),
+        _ => Arc::clone(field),
+    };
+    let fields: Vec<Arc<Field>> = metadata.schema().fields().iter().map(view).collect();
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
+    ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).map_err(unreadable)
 }
 
 fn arrow(
@@ -199,9 +216,20 @@ fn arrow(
     reader.map_err(|error| unreadable(path, Kind::Arrow, &error))
 }
 
-fn reader_schema(reader: &ParquetRecordBatchReader) -> Schema {
-    let schema = arrow_array::RecordBatchReader::schema(reader);
-    schema.as_ref().clone()
+/// How many rows of these groups are to be unpacked together.
+fn batch_rows(groups: &[RowGroupMetaData], roots: &[usize]) -> usize {
+    let (mut bytes, mut rows) = (0, 0);
+    for group in groups {
+        let schema = group.schema_descr();
+        for (leaf, column) in group.columns().iter().enumerate() {
+            if roots.contains(&schema.get_column_root_idx(leaf)) {
+                bytes += u64::try_from(column.uncompressed_size()).unwrap_or(0);
+            }
+        }
+        rows += u64::try_from(group.num_rows()).unwrap_or(0);
+    }
+    let of_row = (bytes / rows.max(1)).max(1);
+    usize::try_from((BATCH_BYTES / of_row).clamp(1, BATCH_ROWS)).expect("few")
 }
 
 /// Places of the named columns among all columns of a file, rising.
@@ -210,10 +238,6 @@ fn roots(schema: &Schema, names: &[&str]) -> Vec<usize> {
         names.iter().filter_map(|name| schema.index_of(name).ok()).collect();
     roots.sort_unstable();
     roots
-}
-
-fn places(schema: &Schema, names: &[&str]) -> Vec<Option<usize>> {
-    names.iter().map(|name| schema.index_of(name).ok()).collect()
 }
 
 /// What a reader refused, in its words: it knows the page, and not the row.
