@@ -378,6 +378,54 @@ mod tests {
     }
 
     #[test]
+    fn rates_and_multipliers_are_taken_by_their_names() {
+        let line = "--request-rate 2.5 --no-fixed-schedule --synthesis-speedup-ratio 4 \
+                    --synthesis-prefix-len-multiplier 1.5 --synthesis-prefix-root-multiplier 3 \
+                    --synthesis-prompt-len-multiplier 0 --synthesis-output-len-multiplier 2 \
+                    --synthesis-max-isl 9 --synthesis-max-osl 8";
+        let options = options(line).expect("options");
+        let rate = Ratio { numerator: 5, denominator: 2 };
+        assert_eq!(options.arrivals, Some(Arrivals { rate, pattern: Pattern::Poisson }));
+        assert!(options.ignore_times);
+        assert_eq!((options.max_input_tokens, options.max_output_tokens), (Some(9), Some(8)));
+        let factor = |text| Factor::parse(text).expect("a factor");
+        let synthesis = Synthesis {
+            speedup: Ratio { numerator: 4, denominator: 1 },
+            prefix: factor("1.5"),
+            roots: NonZero::new(3).expect("above 0"),
+            prompt: factor("0"),
+            output: factor("2"),
+        };
+        assert_eq!((options.synthesis, options.clock()), (synthesis, synthesis.speedup));
+    }
+
+    #[test]
+    fn a_smoothness_means_the_gamma_pattern() {
+        let pattern = |line: &str| {
+            let options = options(&format!("--request-rate 1 {line}"))?;
+            Ok::<_, String>(options.arrivals.expect("a rate").pattern)
+        };
+        let half = Factor::parse("0.5").expect("a factor");
+        assert_eq!(pattern("--arrival-smoothness 0.5"), Ok(Pattern::Gamma(half)));
+        assert_eq!(pattern("--vllm-burstiness 0.5"), Ok(Pattern::Gamma(half)));
+        assert_eq!(pattern("--arrival-pattern gamma"), Ok(Pattern::Gamma(Factor::ONE)));
+        assert_eq!(pattern("--request-rate-mode constant"), Ok(Pattern::Constant));
+        let words = pattern("--arrival-pattern poisson --arrival-smoothness 2");
+        assert!(words.expect_err("no gamma").contains("--arrival-pattern gamma"));
+        for wrong in [
+            "--arrival-smoothness 0",
+            "--fixed-schedule",
+            "--synthesis-prefix-root-multiplier 0",
+            "--synthesis-prompt-len-multiplier -1",
+            "--synthesis-speedup-ratio 2 --replay-speedup 2",
+        ] {
+            assert!(pattern(wrong).is_err(), "{wrong}");
+        }
+        assert!(options("--arrival-pattern constant").is_err(), "a pattern of no rate");
+        assert!(options("--request-rate 0").is_err());
+    }
+
+    #[test]
     fn a_log_shows_values_as_typed() {
         let words = ["onbeat", "--replay-speedup", "2.50"];
         let flags = Only::try_parse_from(words).expect("parses").flags;
