@@ -14,7 +14,7 @@ use onbeat_shared::units::{CoreIndex, NANOS_PER_SECOND};
 
 use crate::clock::unix_ns;
 use crate::conductor::log_file::LogFile;
-use crate::conductor::{Conducted, Job, Watch, conduct, host, memory_node, warmup};
+use crate::conductor::{Conducted, Job, Watch, conduct, host, memory_node, warm_up, warmup};
 use crate::doctor;
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
@@ -245,6 +245,8 @@ fn replay(
         memory_lock: None,
         memory_node: None,
         realtime: None,
+        cache_curve: plan::cache_curve(&trace, &plan),
+        warm_up: None,
         tls: reached.iter().find_map(|reached| reached.tls.clone()).map(|facts| Tls {
             version: facts.version,
             cipher: facts.cipher,
@@ -258,6 +260,7 @@ fn replay(
         manifest.memory_node = Some(node.name());
     }
     let cores = u16::try_from(cpus.len()).expect("a CPU set is far smaller");
+    let warm_up = first_requests(config, &plan, &trace, &options)?;
     let Prepared { plan, source, mut renderer } =
         render::prepare(plan, trace, options.clone(), cores)?;
     if let Source::Whole(bodies) = &source
@@ -277,7 +280,27 @@ fn replay(
     }
     let ways: Vec<_> = reached.into_iter().map(|reached| Arc::new(reached.way)).collect();
     let assignments = assign(config, &options, &plan, cpus, driver, &ways)?;
+    if let Some((first, bytes)) = warm_up {
+        let sent = warm_up::send(first, bytes, &assignments[0], &manifest, watch)?;
+        manifest.warm_up = Some(sent);
+    }
     conduct(Job { plan, source, renderer, assignments, manifest, log }, watch)
+}
+
+/// What is sent once before the run, if anything is.
+fn first_requests(
+    config: &RunConfig,
+    plan: &Plan,
+    trace: &Trace,
+    options: &RenderOptions,
+) -> Result<Option<(Plan, Source)>, EngineError> {
+    let count = config.plan.warm_up;
+    if count == 0 {
+        return Ok(None);
+    }
+    let run_id = format!("{}-warm-up", options.run_id);
+    let bodies = render::few(plan, trace, &RenderOptions { run_id, ..options.clone() }, count)?;
+    Ok(Some((plan.warm_up(count), Source::Whole(Arc::new(bodies)))))
 }
 
 /// The trace as the log names it.

@@ -13,7 +13,7 @@ use crate::cli::flags::target::DriverFlag;
 use crate::cli::printing;
 use crate::cli::progress::{Terminal, Ui};
 use crate::cli::replay::conclude;
-use crate::cli::report::GoalFlags;
+use crate::cli::report::{GoalFlags, SliceFlags};
 use crate::clock::unix_ns;
 use crate::conductor::Watch;
 use crate::error::EngineError;
@@ -71,7 +71,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     server.stop();
     drop(folder);
     let ran = ran?;
-    let code = conclude(&ran, &GoalFlags::default(), FAILED_SHARE_MAX, out)?;
+    let code = conclude(
+        &ran,
+        &GoalFlags::default(),
+        SliceFlags::default(),
+        FAILED_SHARE_MAX,
+        out,
+    )?;
     let shown = ran.log.display();
     writeln!(
         out,

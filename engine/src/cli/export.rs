@@ -1,20 +1,22 @@
-//! `onbeat export`: a run's tables as files for other programs.
+//! `onbeat export`: a run's tables as files for other programs, or the files of another tool.
 //!
 //! Columns and formats are [`onbeat_shared::export`]'s; here is only where they go. An existing
 //! file is never replaced unless asked, then only a regular one and only by a whole table. A file
-//! that could not be written whole is taken away again.
+//! that could not be written whole is taken away again. Of several files none is written unless
+//! all may be.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use onbeat_shared::export::{self, TextFormat};
+use onbeat_shared::export::{self, Beside, TextFormat, aiperf, vllm_bench};
 use onbeat_shared::metrics::slo::Goals;
 use onbeat_shared::run::Run;
 
-use super::report::{GoalFlags, finish, read_log};
+use super::report::{GoalFlags, SliceFlags, finish, read_log};
 use crate::error::EngineError;
+use crate::trace::recorded_answers;
 
 /// Options of `onbeat export`.
 #[derive(Clone, Debug, clap::Args)]
@@ -22,6 +24,11 @@ pub struct Args {
     /// The run log.
     #[arg(value_name = "RUN.beat")]
     pub log: PathBuf,
+
+    /// Write the files of another tool instead of a table: aiperf writes several, into the folder
+    /// --output.
+    #[arg(long = "as", value_enum, value_name = "TOOL", conflicts_with_all = ["format", "table"])]
+    pub tool: Option<Tool>,
 
     /// How the table is written.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -31,17 +38,35 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t, value_name = "TABLE")]
     pub table: Table,
 
-    /// The file to write; without it, text goes to stdout.
-    #[arg(long, short, value_name = "FILE")]
+    /// Add what the trace recorded of the answers' texts, from this trace file or folder: the one
+    /// that was replayed. A log holds no text.
+    #[arg(long, value_name = "TRACE")]
+    pub recorded_text: Option<PathBuf>,
+
+    /// The file to write, or the folder for several; without it, text goes to stdout.
+    #[arg(long, short, value_name = "PATH")]
     pub output: Option<PathBuf>,
 
-    /// Replace the file if it exists.
+    /// Replace files that exist.
     #[arg(long)]
     pub force: bool,
 
     /// Goals for the columns that say whether they were met.
     #[command(flatten)]
     pub goals: GoalFlags,
+
+    /// Slices of the run, in files of their own.
+    #[command(flatten)]
+    pub slices: SliceFlags,
+}
+
+/// Whose files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tool {
+    /// AIPerf's: a line per request, the summary as JSON and CSV, slices where asked for.
+    Aiperf,
+    /// The JSON of vllm bench serve --save-result --save-detailed.
+    VllmBench,
 }
 
 /// How a table is written.
@@ -66,42 +91,102 @@ pub enum Table {
     Chunks,
 }
 
-/// Writes the table.
+/// Writes the table, or another tool's files.
 ///
 /// # Errors
-/// If the log cannot be read, the file exists or cannot be written, or the options contradict.
+/// If the log cannot be read, a file exists or cannot be written, or the options contradict.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let goals = args.goals.goals()?;
-    if args.output.is_none() && args.format == Format::Parquet {
+    if args.slices.slice_duration.is_some() && args.tool != Some(Tool::Aiperf) {
         return Err(EngineError::Usage(
-            "--format parquet is not text: name a file with --output FILE".to_owned(),
+            "--slice-duration: a table has no slices; add --as aiperf, or use onbeat report"
+                .to_owned(),
         ));
     }
-    let run = read_log(&args.log)?;
-    match &args.output {
-        None => finish(to_stdout(args, &run, &goals, out)),
-        Some(path) => to_file(args, &run, &goals, path).map(|()| 0),
+    if args.recorded_text.is_some() && (args.tool.is_some() || args.table != Table::Requests) {
+        return Err(EngineError::Usage(
+            "--recorded-text adds columns to the table of requests; leave it or the other out"
+                .to_owned(),
+        ));
+    }
+    match (args.tool, &args.output) {
+        (None, None) if args.format == Format::Parquet => Err(EngineError::Usage(
+            "--format parquet is not text: name a file with --output FILE".to_owned(),
+        )),
+        (Some(Tool::Aiperf), None) => Err(EngineError::Usage(
+            "--as aiperf writes several files: name a folder for them with --output DIR".to_owned(),
+        )),
+        (Some(Tool::Aiperf), Some(folder)) => {
+            as_aiperf(args, &read_log(&args.log)?, &goals, folder).map(|()| 0)
+        }
+        (Some(Tool::VllmBench), None) => {
+            finish(vllm_bench::write(&read_log(&args.log)?, &goals, out))
+        }
+        (Some(Tool::VllmBench), Some(path)) => {
+            let run = read_log(&args.log)?;
+            to_file(path, args.force, |mut file| vllm_bench::write(&run, &goals, &mut file))
+                .map(|()| 0)
+        }
+        (None, output) => {
+            let run = read_log(&args.log)?;
+            let texts = recorded_texts(args, &run)?;
+            let beside = Beside { goals: &goals, recorded_texts: texts.as_deref() };
+            match output {
+                None => finish(table(args, &run, &beside, out)),
+                Some(path) => {
+                    to_file(path, args.force, |file| table_file(args, &run, &beside, file))
+                        .map(|()| 0)
+                }
+            }
+        }
     }
 }
 
-fn to_stdout(args: &Args, run: &Run, goals: &Goals, out: &mut dyn Write) -> io::Result<()> {
+/// A table as text.
+fn table(args: &Args, run: &Run, beside: &Beside<'_>, out: &mut dyn Write) -> io::Result<()> {
     let format = match args.format {
         Format::Csv => TextFormat::Csv,
         Format::Jsonl => TextFormat::JsonLines,
         Format::Parquet => return Err(io::ErrorKind::Unsupported.into()),
     };
-    export::write_text(run, args.table.into(), format, goals, out)
+    export::write_text(run, args.table.into(), format, beside, out)
 }
 
-fn to_file(args: &Args, run: &Run, goals: &Goals, path: &Path) -> Result<(), EngineError> {
-    let (file, place) = claim(path, args.force)?;
-    let table = args.table.into();
-    let written = match args.format {
-        Format::Csv => export::write_text(run, table, TextFormat::Csv, goals, &file),
-        Format::Jsonl => export::write_text(run, table, TextFormat::JsonLines, goals, &file),
-        Format::Parquet => export::write_parquet(run, table, goals, &file),
-    };
-    let placed = written.and_then(|()| fs::rename(&place, path));
+/// A table as a file, text or not.
+fn table_file(args: &Args, run: &Run, beside: &Beside<'_>, mut file: &File) -> io::Result<()> {
+    match args.format {
+        Format::Csv | Format::Jsonl => table(args, run, beside, &mut file),
+        Format::Parquet => export::write_parquet(run, args.table.into(), beside, file),
+    }
+}
+
+/// The answers that the trace recorded, where they are asked for.
+fn recorded_texts(args: &Args, run: &Run) -> Result<Option<Vec<Option<String>>>, EngineError> {
+    let Some(path) = &args.recorded_text else { return Ok(None) };
+    Ok(Some(recorded_answers(path, &run.manifest.trace, &run.plan)?))
+}
+
+/// AIPerf's files, into a folder that is made if it is not there.
+fn as_aiperf(args: &Args, run: &Run, goals: &Goals, folder: &Path) -> Result<(), EngineError> {
+    let export = aiperf::Export::new(run, goals, args.slices.length_ns());
+    fs::create_dir_all(folder).map_err(|error| EngineError::io("create", folder, error))?;
+    let place = |part: aiperf::Part| folder.join(part.file_name());
+    for path in export.parts().into_iter().map(place) {
+        may_write(&path, args.force)?;
+    }
+    for part in export.parts() {
+        to_file(&place(part), args.force, |mut file| export.write(part, &mut file))?;
+    }
+    Ok(())
+}
+
+fn to_file(
+    path: &Path,
+    force: bool,
+    write: impl FnOnce(&File) -> io::Result<()>,
+) -> Result<(), EngineError> {
+    let (file, place) = claim(path, force)?;
+    let placed = write(&file).and_then(|()| fs::rename(&place, path));
     placed.map_err(|error| {
         // Half a table would be taken for a whole one. If even this fails, the error below stands.
         let _kept = fs::remove_file(&place);
@@ -112,25 +197,29 @@ fn to_file(args: &Args, run: &Run, goals: &Goals, path: &Path) -> Result<(), Eng
 /// A new file, and its name until the table is whole: `path` itself, or one beside it while an
 /// older file keeps that name. Nothing that was there before is ever written to or taken away.
 fn claim(path: &Path, force: bool) -> Result<(File, PathBuf), EngineError> {
-    let place = match fs::symlink_metadata(path) {
-        Ok(_) if !force => {
-            return Err(EngineError::Usage(format!(
-                "{} exists; name another file or add --force to replace it",
-                path.display()
-            )));
-        }
-        Ok(meta) if !meta.is_file() => {
-            return Err(EngineError::Usage(format!(
-                "{} is not a regular file, and --force replaces nothing else",
-                path.display()
-            )));
-        }
-        Ok(_) => beside(path),
-        // Making the file says what is wrong, if anything is.
-        Err(_) => path.to_owned(),
-    };
+    let place = if may_write(path, force)? { beside(path) } else { path.to_owned() };
     let file = OpenOptions::new().write(true).create_new(true).open(&place);
     Ok((file.map_err(|error| EngineError::io("create", &place, error))?, place))
+}
+
+/// Whether there is a file that is to be replaced.
+///
+/// # Errors
+/// When what is there is to stay.
+fn may_write(path: &Path, force: bool) -> Result<bool, EngineError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) if !force => Err(EngineError::Usage(format!(
+            "{} exists; name another file or add --force to replace it",
+            path.display()
+        ))),
+        Ok(meta) if !meta.is_file() => Err(EngineError::Usage(format!(
+            "{} is not a regular file, and --force replaces nothing else",
+            path.display()
+        ))),
+        Ok(_) => Ok(true),
+        // Making the file says what is wrong, if anything is.
+        Err(_) => Ok(false),
+    }
 }
 
 fn beside(path: &Path) -> PathBuf {
@@ -157,11 +246,14 @@ mod tests {
     fn args(log: &Path, format: Format, table: Table) -> Args {
         Args {
             log: log.to_owned(),
+            tool: None,
             format,
             table,
+            recorded_text: None,
             output: None,
             force: false,
             goals: GoalFlags::default(),
+            slices: SliceFlags::default(),
         }
     }
 
@@ -235,5 +327,54 @@ mod tests {
         args.output = Some(folder.path().join("none/requests.jsonl"));
         let error = run(&args, &mut Vec::new()).expect_err("no such folder");
         assert!(error.to_string().contains("create"), "{error}");
+    }
+
+    #[test]
+    fn aiperfs_files_go_into_a_folder_all_or_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        fs::write(&log, sample::log(1, 20)).expect("room");
+        let mut args = args(&log, Format::Csv, Table::Requests);
+        args.tool = Some(Tool::Aiperf);
+        args.slices = SliceFlags { slice_duration: Some(0.25) };
+        assert_eq!(run(&args, &mut Vec::new()).expect_err("no folder").exit_code(), 2);
+        let place = folder.path().join("new/artifacts");
+        args.output = Some(place.clone());
+        let mut out = Vec::new();
+        run(&args, &mut out).expect("files");
+        assert!(out.is_empty());
+        assert_eq!(fs::read_dir(&place).expect("made").count(), 5);
+        let lines = fs::read_to_string(place.join("profile_export.jsonl")).expect("a file");
+        assert_eq!(lines.lines().count(), 20);
+        // One that is there already keeps all others from being written.
+        for name in ["profile_export.jsonl", "profile_export_aiperf.json"] {
+            fs::remove_file(place.join(name)).expect("it was there");
+        }
+        let error = run(&args, &mut out).expect_err("three are there");
+        assert!(error.to_string().contains("--force"), "{error}");
+        assert_eq!(fs::read_dir(&place).expect("made").count(), 3);
+        args.force = true;
+        run(&args, &mut out).expect("replaced");
+        assert_eq!(fs::read_dir(&place).expect("made").count(), 5);
+    }
+
+    #[test]
+    fn vllms_json_goes_to_stdout_or_a_file_and_has_no_slices() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        fs::write(&log, sample::log(1, 20)).expect("room");
+        let mut args = args(&log, Format::Csv, Table::Requests);
+        args.tool = Some(Tool::VllmBench);
+        let mut out = Vec::new();
+        run(&args, &mut out).expect("JSON");
+        let json: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
+        assert_eq!(json["num_prompts"], 20);
+        let file = folder.path().join("bench.json");
+        args.output = Some(file.clone());
+        run(&args, &mut Vec::new()).expect("a file");
+        assert_eq!(fs::read(&file).expect("the file"), out);
+        args.slices = SliceFlags { slice_duration: Some(1.0) };
+        let error = run(&args, &mut out).expect_err("slices");
+        assert!(error.to_string().contains("--as aiperf"), "{error}");
     }
 }

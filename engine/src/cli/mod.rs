@@ -77,7 +77,7 @@ pub fn start(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     // A limit on file sizes is then an error of the write that hits it, with a message, and not the
     // end of the process.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
-    match run(Cli::parse_from(words)) {
+    match run(Cli::parse_from(report::goals_together(words))) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             // A stderr that cannot be written to changes nothing about the exit code.

@@ -10,7 +10,9 @@ use std::fmt::Write as _;
 use clap::{Arg, ArgAction, Command, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::Man;
-use onbeat_shared::export::columns::{Column, Kind, chunk_columns, request_columns};
+use onbeat_shared::export::columns::{
+    Column, Kind, answer_columns, chunk_columns, request_columns,
+};
 
 /// Headings of flags that were declared without one.
 const NO_HEADING: &str = "Options";
@@ -57,6 +59,7 @@ pub fn columns() -> String {
     );
     page.push_str("CSV and null in JSON Lines and Parquet; it is never 0.\n");
     columns_section(&mut page, "requests", &request_columns());
+    columns_section(&mut page, "requests` with `--recorded-text TRACE", &answer_columns());
     columns_section(&mut page, "chunks", &chunk_columns());
     page
 }

@@ -19,11 +19,12 @@ use crate::cli::flags::target::TargetFlags;
 use crate::cli::flags::timing::TimingFlags;
 use crate::cli::flags::trace::TraceFlags;
 use crate::cli::progress::Terminal;
-use crate::cli::report::{self, GoalFlags};
+use crate::cli::report::{self, GoalFlags, SliceFlags};
 use crate::cli::summary;
 use crate::clock::unix_ns;
 use crate::conductor::Watch;
 use crate::error::{EngineError, INTERRUPTED};
+use crate::plan::PlanOptions;
 use crate::run::{Ran, RunConfig, run as carry_out};
 
 /// The arguments of `onbeat replay`.
@@ -45,6 +46,8 @@ pub struct Args {
     run: RunFlags,
     #[command(flatten)]
     goals: GoalFlags,
+    #[command(flatten)]
+    slices: SliceFlags,
 }
 
 impl Args {
@@ -57,7 +60,10 @@ impl Args {
         let (target, more_targets) = self.target.targets()?;
         Ok(RunConfig {
             trace_options: self.trace.options(),
-            plan: self.cancel.apply(self.timing.options(self.body.seed)?),
+            plan: PlanOptions {
+                warm_up: self.run.warmup_request_count,
+                ..self.cancel.apply(self.timing.options(self.body.seed)?)
+            },
             render: self.body.options()?,
             target,
             more_targets,
@@ -123,7 +129,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     args.run.make_folder()?;
     let ran = carry_out(config, &mut terminal);
     terminal.finish();
-    conclude(&ran?, &args.goals, args.run.failed_request_threshold, out)
+    conclude(&ran?, &args.goals, args.slices, args.run.failed_request_threshold, out)
 }
 
 /// Prints the summary of a run that took place and says how it went, as an exit code.
@@ -133,10 +139,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
 pub fn conclude(
     ran: &Ran,
     goals: &GoalFlags,
+    slices: SliceFlags,
     failed_share_max: f64,
     out: &mut dyn Write,
 ) -> Result<u8, EngineError> {
-    let numbers = summarise(ran, goals, out)?;
+    let numbers = summarise(ran, goals, slices, out)?;
     if let Some(error) = &ran.conducted.log_error {
         return Err(EngineError::Run(format!(
             "the run log {} is incomplete: {error}. What was written can be read",
@@ -162,10 +169,16 @@ pub fn conclude(
 }
 
 /// Prints the summary of the log; returns its numbers.
-fn summarise(ran: &Ran, goals: &GoalFlags, out: &mut dyn Write) -> Result<Report, EngineError> {
+fn summarise(
+    ran: &Ran,
+    goals: &GoalFlags,
+    slices: SliceFlags,
+    out: &mut dyn Write,
+) -> Result<Report, EngineError> {
     let run = report::read_log(&ran.log)?;
     let slo = Some(goals.goals()?);
-    let numbers = metrics::report(&run, &ReportOptions { range: None, slo, max_lateness_us: None });
+    let options = ReportOptions { slo, slice_ns: slices.length_ns(), ..ReportOptions::default() };
+    let numbers = metrics::report(&run, &options);
     report::finish(summary::write(out, &numbers, false))?;
     Ok(numbers)
 }

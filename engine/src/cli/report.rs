@@ -4,6 +4,7 @@
 //! memory rather than mapped: one that is still being written or replaced must not be able to kill
 //! the reader, and a command that ends at once needs no more.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use onbeat_shared::metrics::slo::{Goal, GoalKind, Goals};
 use onbeat_shared::metrics::{Metric, ReportOptions, report};
 use onbeat_shared::run::Run;
 
+use super::flags::target::{nanos, seconds};
 use super::{printing, summary};
 use crate::error::EngineError;
 
@@ -35,9 +37,29 @@ pub struct Args {
     #[arg(long, value_name = "MICROSECONDS")]
     pub max_lateness_us: Option<u64>,
 
+    /// Slices of the run to report as well.
+    #[command(flatten)]
+    pub slices: SliceFlags,
+
     /// Show every metric, with its formula.
     #[arg(long, short)]
     pub verbose: bool,
+}
+
+/// The slices of a run, as typed.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct SliceFlags {
+    /// Report the run also in slices of this length, from the first sending on.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub slice_duration: Option<f64>,
+}
+
+impl SliceFlags {
+    /// Their length in nanoseconds.
+    #[must_use]
+    pub fn length_ns(&self) -> Option<i64> {
+        self.slice_duration.map(nanos)
+    }
 }
 
 /// How a report is written.
@@ -53,7 +75,8 @@ pub enum Format {
 /// Goals of a good request, as typed.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct GoalFlags {
-    /// Goals as name:limit pairs, for example "ttft:500 itl:50" (milliseconds).
+    /// Goals as name:limit pairs, for example "ttft:500 itl:50" (milliseconds); the names are
+    /// AIPerf's or those of vllm bench.
     #[arg(long, value_name = "GOALS")]
     pub goodput: Option<String>,
 
@@ -77,9 +100,9 @@ impl GoalFlags {
                 .map_err(|error| EngineError::Usage(format!("--goodput: {error}")))?,
             None => Goals::default(),
         };
-        let seconds = self.slo_ttft.map(|seconds| seconds * 1e3);
+        let ttft_ms = self.slo_ttft.map(|seconds| seconds * 1e3);
         let more = [
-            ("--slo-ttft", GoalKind::AtMost(Metric::Ttft), seconds),
+            ("--slo-ttft", GoalKind::AtMost(Metric::Ttft), ttft_ms),
             ("--slo-decode-tps", GoalKind::DecodeSpeed, self.slo_decode_tps),
         ];
         for (flag, kind, limit) in more {
@@ -98,6 +121,30 @@ impl GoalFlags {
     }
 }
 
+/// Joins goals that were typed behind `--goodput` as words of their own, as `vllm bench serve` takes
+/// them, into the one word that AIPerf takes.
+pub(super) fn goals_together(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut together: Vec<OsString> = Vec::new();
+    let mut goals_go_on = false;
+    for word in words {
+        let is_goal = is_goal(&word);
+        if let Some(goals) = together.last_mut().filter(|_| goals_go_on && is_goal) {
+            goals.push(" ");
+            goals.push(word);
+            continue;
+        }
+        goals_go_on = is_goal && together.last().is_some_and(|flag| flag == "--goodput");
+        together.push(word);
+    }
+    together
+}
+
+fn is_goal(word: &OsStr) -> bool {
+    word.to_str().and_then(|word| word.split_once(':')).is_some_and(|(name, limit)| {
+        GoalKind::from_name(name).is_some() && limit.parse::<f64>().is_ok()
+    })
+}
+
 /// Prints the report. The exit code is 0 whatever the run's verdict: reporting it succeeded.
 ///
 /// # Errors
@@ -105,7 +152,12 @@ impl GoalFlags {
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let slo = Some(args.goals.goals()?);
     let run = read_log(&args.log)?;
-    let options = ReportOptions { range: None, slo, max_lateness_us: args.max_lateness_us };
+    let options = ReportOptions {
+        slo,
+        max_lateness_us: args.max_lateness_us,
+        slice_ns: args.slices.length_ns(),
+        ..ReportOptions::default()
+    };
     let report = report(&run, &options);
     let written = match args.format {
         Format::Text => summary::write(out, &report, args.verbose),
@@ -144,6 +196,7 @@ mod tests {
             format,
             goals: GoalFlags::default(),
             max_lateness_us: None,
+            slices: SliceFlags::default(),
             verbose: false,
         }
     }
@@ -194,6 +247,24 @@ mod tests {
             flags(None, None, Some(f64::NAN)),
         ] {
             assert_eq!(wrong.goals().expect_err("contradiction").exit_code(), 2, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn goals_may_be_one_word_or_several() {
+        let joined = |line: &str| -> Vec<String> {
+            let words = goals_together(line.split(' ').map(OsString::from));
+            words.into_iter().map(|word| word.into_string().expect("ASCII")).collect()
+        };
+        let several = joined("onbeat replay --goodput ttft:370 tpot:60 e2el:900 t.jsonl --force");
+        assert_eq!(several[2..], ["--goodput", "ttft:370 tpot:60 e2el:900", "t.jsonl", "--force"]);
+        assert_eq!(joined("onbeat report --goodput ttft:1 run.beat")[3..], ["ttft:1", "run.beat"]);
+        assert_eq!(joined("onbeat report ttft:1 itl:2")[2..], ["ttft:1", "itl:2"], "no goals");
+        for spelling in ["ttft:370 tpot:60", "time_to_first_token:370 inter_token_latency:60"] {
+            let flags = GoalFlags { goodput: Some(spelling.to_owned()), ..GoalFlags::default() };
+            let goals = flags.goals().expect("goals");
+            let limits: Vec<_> = goals.list().iter().map(|g| (g.kind.name(), g.limit)).collect();
+            assert_eq!(limits, [("ttft_ms", 370.0), ("itl_ms", 60.0)], "{spelling}");
         }
     }
 

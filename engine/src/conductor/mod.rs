@@ -9,6 +9,7 @@ pub mod host;
 pub mod log_file;
 pub mod memory_node;
 mod rendering;
+pub mod warm_up;
 pub mod warmup;
 pub mod writer;
 

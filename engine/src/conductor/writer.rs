@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use onbeat_shared::log::block::{plan_blocks, session_blocks};
+use onbeat_shared::log::block::{plan_blocks, recorded_blocks, session_blocks};
 use onbeat_shared::log::header::{
     Closing, CoreTotals, Footer, Manifest, file_header, footer_block, manifest_block,
 };
@@ -51,7 +51,8 @@ pub struct Written {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes what comes before the first record: header, manifest, plan, sessions.
+    /// Writes what comes before the first record: header, manifest, plan, sessions,
+    /// recorded answers.
     ///
     /// # Errors
     /// When the file refuses the bytes.
@@ -62,6 +63,9 @@ impl<W: Write> Writer<W> {
             file.write_all(&block)?;
         }
         for block in session_blocks(&plan.sessions) {
+            file.write_all(&block)?;
+        }
+        for block in recorded_blocks(plan.recorded.iter().copied()) {
             file.write_all(&block)?;
         }
         file.flush()?;
@@ -127,6 +131,14 @@ impl Drop for Leaving<'_> {
         for exchange in self.0 {
             exchange.abandoned.store(true, Ordering::Release);
         }
+    }
+}
+
+impl<W> Writer<W> {
+    /// What it wrote to, without a footer.
+    #[must_use]
+    pub fn into_inner(self) -> W {
+        self.file
     }
 }
 

@@ -7,26 +7,31 @@
 
 mod arrivals;
 mod cancel;
+mod curve;
 mod depend;
 pub mod error;
 mod ideal;
 pub mod options;
+mod recorded;
 mod sample;
 mod schedule;
 mod shard;
 mod synthesis;
 mod tile;
 mod twister;
+mod warm_up;
 
 use std::fmt;
 
 use onbeat_shared::log::plan_row::PlanRow;
+use onbeat_shared::log::recorded_row::RecordedRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::{RequestIndex, RunNanos};
 use serde::{Deserialize, Serialize};
 
 pub use crate::plan::arrivals::{Arrivals, Pattern};
 pub use crate::plan::cancel::Cancelling;
+pub use crate::plan::curve::cache_curve;
 pub use crate::plan::error::PlanError;
 pub use crate::plan::options::PlanOptions;
 pub use crate::plan::sample::Share;
@@ -60,6 +65,8 @@ pub struct Plan {
     /// For each request that is to be cancelled, how long (ns) after it has left whole; empty when
     /// none is.
     pub cancel_after: Vec<Option<i64>>,
+    /// What the trace recorded of the answers, for requests of which it recorded something.
+    pub recorded: Vec<RecordedRow>,
     /// The names of the sessions, in order of their first request; rows hold indices into it.
     pub sessions: Vec<String>,
     /// The rule of the schedule.
@@ -138,6 +145,7 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
         rows,
         record_of: schedule.sends.iter().map(|send| send.record).collect(),
         cancel_after,
+        recorded: recorded::rows(trace, &schedule.sends),
         sessions: chains.names,
         mode: options.mode,
         copy_of: match options.copies {

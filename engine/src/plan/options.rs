@@ -47,6 +47,8 @@ pub struct PlanOptions {
     pub cancelling: Option<Cancelling>,
     /// Whether rows whose client gave up are cancelled as recorded.
     pub replay_cancellations: bool,
+    /// How many of the first requests are sent once before the run.
+    pub warm_up: u32,
     /// What everything random depends on.
     pub seed: u64,
     /// The rule of the schedule.
@@ -77,6 +79,7 @@ impl Default for PlanOptions {
             copies: 1,
             cancelling: None,
             replay_cancellations: false,
+            warm_up: 0,
             seed: 0,
             mode: PlanMode::OpenLoop,
             cores: 1,

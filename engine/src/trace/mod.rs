@@ -40,6 +40,7 @@ use onbeat_shared::trace::recorded::Texts;
 use onbeat_shared::trace::{Format, Source, Trace};
 
 use crate::trace::columns::{Digest, Kind, shards};
+pub use crate::trace::baseten::answers::recorded_answers;
 pub use crate::trace::error::{Fault, TraceError};
 use crate::trace::material::Material;
 use crate::trace::rows::RowReader;

@@ -63,6 +63,8 @@ pub struct RequestRow<'a> {
     pub in_flight: Option<u32>,
     /// Goals for the `slo_…` columns.
     pub goals: &'a Goals,
+    /// The answer that the trace recorded, if it was looked for and is there.
+    pub recorded_text: Option<&'a str>,
 }
 
 /// A row of the table of chunks.
@@ -76,7 +78,8 @@ pub struct ChunkRow {
     pub chunk: Chunk,
 }
 
-type RequestColumn<'a> = Column<'a, RequestRow<'a>>;
+/// A column of the table of requests.
+pub type RequestColumn<'a> = Column<'a, RequestRow<'a>>;
 
 /// The columns of the table of requests, in order.
 #[must_use]
@@ -86,7 +89,21 @@ pub fn request_columns<'a>() -> Vec<RequestColumn<'a>> {
     columns.extend(ends());
     columns.extend(sizes());
     columns.extend(derived());
+    columns.extend(recorded());
     columns
+}
+
+/// The columns that only a table with recorded answers has, after all others.
+#[must_use]
+pub fn answer_columns<'a>() -> Vec<RequestColumn<'a>> {
+    vec![
+        int("recorded_output_bytes", "In the trace: bytes of the answer's text", |row| {
+            row.recorded_text.map(|text| whole(text.len()))
+        }),
+        text("recorded_output_text", "In the trace: the answer's text", |row| {
+            row.recorded_text.map(|text| Value::Text(text.into()))
+        }),
+    ]
 }
 
 /// The columns of the table of chunks, in order.
@@ -246,6 +263,23 @@ fn derived<'a>() -> Vec<RequestColumn<'a>> {
             "Requests in flight right after it was sent, itself included",
             |r| tokens(r.in_flight),
         ),
+    ]
+}
+
+fn recorded<'a>() -> Vec<RequestColumn<'a>> {
+    vec![
+        flag("recorded_canceled", "In the trace: the client gave up", |row| {
+            row.run.recorded(row.i)?.cancelled.map(Value::Bool)
+        }),
+        float("recorded_ttft_ms", "In the trace: first token - request", |row| {
+            row.run.recorded(row.i)?.first_token_ns.map(|ns| Value::Float(nanos(ns) / 1e6))
+        }),
+        float("recorded_e2e_ms", "In the trace: end of the answer - request", |row| {
+            row.run.recorded(row.i)?.duration_ns.map(|ns| Value::Float(nanos(ns) / 1e6))
+        }),
+        int("recorded_cached_tokens", "In the trace: cached prompt tokens", |row| {
+            tokens(row.run.recorded(row.i)?.cached_tokens)
+        }),
     ]
 }
 

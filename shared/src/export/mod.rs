@@ -2,19 +2,25 @@
 //!
 //! Which columns there are is in [`columns`]; how they are written is one file per format. Nothing
 //! is computed here that [`crate::metrics`] does not define. Everything goes to a writer the caller
-//! brings, row by row or in row groups of bounded size.
+//! brings, row by row or in row groups of bounded size. [`aiperf`] and [`vllm_bench`] write a run as
+//! those tools write theirs.
 
+pub mod aiperf;
 pub mod columns;
 mod parquet;
 mod text;
+pub mod vllm_bench;
 
 use std::io::{self, Write};
 
-use columns::{ChunkRow, RequestRow, chunk_columns, request_columns};
+use columns::{
+    ChunkRow, RequestColumn, RequestRow, answer_columns, chunk_columns, request_columns,
+};
 
+use crate::log::Outcome;
 use crate::metrics::slo::Goals;
 use crate::metrics::throughput::in_flight_at_send;
-use crate::run::Run;
+use crate::run::{End, Run};
 
 /// How a table is written as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +40,32 @@ pub enum Table {
     Chunks,
 }
 
-/// Writes a table of a run as text. `goals` are for the `slo_...` columns, absent without them.
+/// What a table shows beside the run.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside<'a> {
+    /// Goals for the `slo_...` columns, which are absent without them.
+    pub goals: &'a Goals,
+    /// For each request, the answer that the trace recorded; it gets columns of its own.
+    pub recorded_texts: Option<&'a [Option<String>]>,
+}
+
+impl<'a> Beside<'a> {
+    /// Goals and nothing else.
+    #[must_use]
+    pub const fn goals(goals: &'a Goals) -> Self {
+        Self { goals, recorded_texts: None }
+    }
+
+    fn request_columns<'b>(&self) -> Vec<RequestColumn<'b>> {
+        let mut columns = request_columns();
+        if self.recorded_texts.is_some() {
+            columns.extend(answer_columns());
+        }
+        columns
+    }
+}
+
+/// Writes a table of a run as text.
 ///
 /// # Errors
 /// If writing fails; a closed pipe keeps its kind.
@@ -42,15 +73,15 @@ pub fn write_text(
     run: &Run,
     table: Table,
     format: TextFormat,
-    goals: &Goals,
+    beside: &Beside<'_>,
     out: impl Write,
 ) -> io::Result<()> {
     match (table, format) {
         (Table::Requests, TextFormat::Csv) => {
-            text::write_csv(&request_columns(), request_rows(run, goals), out)
+            text::write_csv(&beside.request_columns(), request_rows(run, beside), out)
         }
         (Table::Requests, TextFormat::JsonLines) => {
-            text::write_json_lines(&request_columns(), request_rows(run, goals), out)
+            text::write_json_lines(&beside.request_columns(), request_rows(run, beside), out)
         }
         (Table::Chunks, TextFormat::Csv) => text::write_csv(&chunk_columns(), chunk_rows(run), out),
         (Table::Chunks, TextFormat::JsonLines) => {
@@ -60,25 +91,43 @@ pub fn write_text(
 }
 
 /// Writes a table of a run as Parquet: zstd-compressed, every column optional, 65,536 rows per row
-/// group. `goals` are for the `slo_...` columns, absent without them.
+/// group.
 ///
 /// # Errors
 /// If writing fails.
 pub fn write_parquet(
     run: &Run,
     table: Table,
-    goals: &Goals,
+    beside: &Beside<'_>,
     out: impl Write + Send,
 ) -> io::Result<()> {
     match table {
-        Table::Requests => parquet::write(&request_columns(), request_rows(run, goals), out),
+        Table::Requests => {
+            parquet::write(&beside.request_columns(), request_rows(run, beside), out)
+        }
         Table::Chunks => parquet::write(&chunk_columns(), chunk_rows(run), out),
     }
 }
 
-fn request_rows<'a>(run: &'a Run, goals: &'a Goals) -> impl Iterator<Item = RequestRow<'a>> {
+/// Whether the other tools would have a record of request `i`: it was sent, or failed to be.
+fn has_record(run: &Run, i: usize) -> bool {
+    match run.requests.end(i) {
+        End::Known(class) => class.outcome() != Outcome::NeverSent,
+        End::Open => true,
+        End::NeverSent | End::NotReached => false,
+    }
+}
+
+fn request_rows<'a>(run: &'a Run, beside: &Beside<'a>) -> impl Iterator<Item = RequestRow<'a>> {
     let in_flight = in_flight_at_send(run);
-    (0..run.requests.len()).map(move |i| RequestRow { run, i, in_flight: in_flight[i], goals })
+    let Beside { goals, recorded_texts } = *beside;
+    (0..run.requests.len()).map(move |i| RequestRow {
+        run,
+        i,
+        in_flight: in_flight[i],
+        goals,
+        recorded_text: recorded_texts.and_then(|texts| texts.get(i)?.as_deref()),
+    })
 }
 
 fn chunk_rows(run: &Run) -> impl Iterator<Item = ChunkRow> + '_ {
@@ -91,15 +140,16 @@ fn chunk_rows(run: &Run) -> impl Iterator<Item = ChunkRow> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Class;
     use crate::log::sample::Sample;
+    use crate::log::{Class, RecordedRow};
 
     const MS: i64 = 1_000_000;
 
     fn table(run: &Run, table: Table, format: TextFormat) -> String {
         let mut out = Vec::new();
         let goals = Goals::parse("ttft:150").expect("a goal");
-        write_text(run, table, format, &goals, &mut out).expect("memory takes everything");
+        write_text(run, table, format, &Beside::goals(&goals), &mut out)
+            .expect("memory takes everything");
         String::from_utf8(out).expect("text")
     }
 
@@ -112,6 +162,13 @@ mod tests {
         sample.done(request, 121 * MS, Class::Ok);
         let never = sample.plan(MS);
         sample.done(never, 130 * MS, Class::NotReached);
+        sample.recorded.push(RecordedRow {
+            cached_tokens: Some(64),
+            duration_ns: Some(150 * MS),
+            first_token_ns: Some(85_500_000),
+            cancelled: Some(true),
+            ..RecordedRow::of(request)
+        });
         Run::read(&sample.bytes()).expect("a log")
     }
 
@@ -170,6 +227,10 @@ mod tests {
         slo_ttft: true | -
         slo_decode: - | -
         in_flight_at_send: 1 | -
+        recorded_canceled: true | -
+        recorded_ttft_ms: 85.5 | -
+        recorded_e2e_ms: 150 | -
+        recorded_cached_tokens: 64 | -
         "#);
     }
 
@@ -185,6 +246,22 @@ mod tests {
         assert_eq!(rows[1]["outcome"], "never_sent");
         assert!(rows[1]["sent_ns"].is_null());
         assert!(rows[1]["slo_ttft"].is_null(), "it was cut off, so it neither meets nor misses");
+    }
+
+    #[test]
+    fn recorded_answers_are_columns_only_where_they_were_asked_for() {
+        let run = two_requests();
+        let goals = Goals::default();
+        let texts = [Some("it said \"yes\"".to_owned()), None];
+        let beside = Beside { recorded_texts: Some(&texts), ..Beside::goals(&goals) };
+        let mut out = Vec::new();
+        write_text(&run, Table::Requests, TextFormat::Csv, &beside, &mut out).expect("room");
+        let csv = String::from_utf8(out).expect("text");
+        let ends: Vec<&str> = csv.lines().collect();
+        assert!(ends[0].ends_with(",recorded_output_bytes,recorded_output_text"), "{csv}");
+        assert!(ends[1].ends_with(",13,\"it said \"\"yes\"\"\""), "{csv}");
+        assert!(ends[2].ends_with(",,"), "{csv}");
+        assert!(!table(&run, Table::Requests, TextFormat::Csv).contains("recorded_output"));
     }
 
     #[test]

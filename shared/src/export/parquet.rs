@@ -140,14 +140,15 @@ mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
 
-    use crate::export::{Table, write_parquet};
+    use crate::export::{Beside, Table, write_parquet};
     use crate::log::sample;
     use crate::metrics::slo::Goals;
     use crate::run::Run;
 
     fn read_back(run: &Run, table: Table) -> (Vec<BTreeMap<String, Field>>, usize) {
         let file = tempfile::tempfile().expect("a temporary file");
-        write_parquet(run, table, &Goals::default(), &file).expect("room on the disk");
+        write_parquet(run, table, &Beside::goals(&Goals::default()), &file)
+            .expect("room on the disk");
         let reader = SerializedFileReader::new(file).expect("our own file");
         let rows = reader
             .get_row_iter(None)
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(rows.len(), 250);
         let mut unknown = 0;
         for (i, row) in rows.iter().enumerate() {
-            assert_eq!(row.len(), 41);
+            assert_eq!(row.len(), 45);
             assert_eq!(row["request"], Field::Long(i64::try_from(i).expect("small")));
             let sent = run.requests.sent(i).map_or(Field::Null, |sent| Field::Long(sent.0));
             assert_eq!(row["sent_ns"], sent);

@@ -8,6 +8,7 @@ use crc32fast::Hasher;
 
 use super::plan_row::{PLAN_ROW_BYTES, PlanRow};
 use super::record::{RECORD_BYTES, Record};
+use super::recorded_row::{RECORDED_ROW_BYTES, RecordedRow};
 use crate::units::CoreIndex;
 
 /// Bytes of the longest Records, Plan or Sessions block: a header and 2,047 records.
@@ -40,6 +41,8 @@ pub enum BlockKind {
     Records = 4,
     /// The footer's JSON.
     Footer = 5,
+    /// What the trace recorded of answers.
+    Recorded = 6,
 }
 
 impl BlockKind {
@@ -52,6 +55,7 @@ impl BlockKind {
             3 => Some(Self::Sessions),
             4 => Some(Self::Records),
             5 => Some(Self::Footer),
+            6 => Some(Self::Recorded),
             _ => None,
         }
     }
@@ -61,7 +65,9 @@ impl BlockKind {
     pub const fn payload_bytes_max(self) -> usize {
         match self {
             Self::Manifest | Self::Footer => JSON_BYTES_MAX,
-            Self::Plan | Self::Sessions | Self::Records => BLOCK_BYTES - BLOCK_HEADER_BYTES,
+            Self::Plan | Self::Sessions | Self::Records | Self::Recorded => {
+                BLOCK_BYTES - BLOCK_HEADER_BYTES
+            }
         }
     }
 }
@@ -138,20 +144,34 @@ impl BlockBuffer {
 
 /// The plan's rows as blocks of at most 64 KiB, in order.
 pub fn plan_blocks(rows: impl IntoIterator<Item = PlanRow>) -> impl Iterator<Item = Vec<u8>> {
-    const ROWS: usize = (BLOCK_BYTES - BLOCK_HEADER_BYTES) / PLAN_ROW_BYTES;
-    let mut rows = rows.into_iter();
+    row_blocks::<PLAN_ROW_BYTES>(BlockKind::Plan, rows.into_iter().map(|row| row.encode()))
+}
+
+/// What the trace recorded of answers, as blocks of at most 64 KiB, in order.
+pub fn recorded_blocks(
+    rows: impl IntoIterator<Item = RecordedRow>,
+) -> impl Iterator<Item = Vec<u8>> {
+    let rows = rows.into_iter().map(|row| row.encode());
+    row_blocks::<RECORDED_ROW_BYTES>(BlockKind::Recorded, rows)
+}
+
+/// Rows of a fixed size as blocks of one kind.
+fn row_blocks<const BYTES: usize>(
+    kind: BlockKind,
+    mut rows: impl Iterator<Item = [u8; BYTES]>,
+) -> impl Iterator<Item = Vec<u8>> {
     let mut sequence = 0;
     std::iter::from_fn(move || {
         let mut block = vec![0; BLOCK_HEADER_BYTES];
         let mut count = 0;
-        for row in rows.by_ref().take(ROWS) {
-            block.extend_from_slice(&row.encode());
+        for row in rows.by_ref().take((BLOCK_BYTES - BLOCK_HEADER_BYTES) / BYTES) {
+            block.extend_from_slice(&row);
             count += 1;
         }
         if count == 0 {
             return None;
         }
-        seal_in_place(&mut block, BlockKind::Plan, CoreIndex::CONDUCTOR, sequence, count);
+        seal_in_place(&mut block, kind, CoreIndex::CONDUCTOR, sequence, count);
         sequence += 1;
         Some(block)
     })

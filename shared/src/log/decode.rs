@@ -9,6 +9,7 @@ use super::block::{BLOCK_HEADER_BYTES, BLOCK_MARK, BlockKind, block_checksum};
 use super::header::{FILE_HEADER_BYTES, FileHeader, Footer, Manifest};
 use super::plan_row::{PLAN_ROW_BYTES, PlanRow};
 use super::record::{RECORD_BYTES, Record};
+use super::recorded_row::{RECORDED_ROW_BYTES, RecordedRow};
 use super::{BLOCK_BYTES, LogError};
 use crate::units::CoreIndex;
 
@@ -21,6 +22,8 @@ pub enum Item<'a> {
     Plan(PlanRows<'a>),
     /// A part of the sessions' names.
     Sessions(SessionNames<'a>),
+    /// A part of what the trace recorded of answers.
+    Recorded(RecordedRows<'a>),
     /// A block of one core's records.
     Records(RecordBlock<'a>),
     /// The footer.
@@ -66,6 +69,22 @@ impl<'a> PlanRows<'a> {
             .chunks_exact(self.row_bytes)
             .filter_map(|row| row.first_chunk::<PLAN_ROW_BYTES>())
             .map(PlanRow::decode)
+    }
+}
+
+/// A block of rows about recorded answers.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedRows<'a> {
+    payload: &'a [u8],
+}
+
+impl<'a> RecordedRows<'a> {
+    /// The rows, in order.
+    pub fn iter(&self) -> impl Iterator<Item = RecordedRow> + use<'a> {
+        self.payload
+            .chunks_exact(RECORDED_ROW_BYTES)
+            .filter_map(|row| row.first_chunk())
+            .map(RecordedRow::decode)
     }
 }
 
@@ -199,6 +218,10 @@ impl<'a> Decoder<'a> {
                     payload.split_first_chunk::<4>().ok_or("a sessions block has no index")?;
                 Ok(Item::Sessions(SessionNames { first: u32::from_le_bytes(*first), names }))
             }
+            BlockKind::Recorded if whole(RECORDED_ROW_BYTES) => {
+                Ok(Item::Recorded(RecordedRows { payload }))
+            }
+            BlockKind::Recorded => Err("a block of recorded answers ends inside a row"),
             BlockKind::Records if whole(RECORD_BYTES) => Ok(Item::Records(RecordBlock {
                 core: block.core,
                 sequence: block.sequence,

@@ -73,9 +73,76 @@ pub struct Manifest {
     /// a core that polls) or `refused`; `None`: it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub realtime: Option<String>,
+    /// What prefix caches of growing size would have of the plan's prompts; empty where that is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cache_curve: Vec<CacheSize>,
+    /// Requests that were sent before zero; `None`: there were none, or the log is of an older
+    /// version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUp>,
     /// How requests were encrypted; `None`: they were not, or the log is of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
+}
+
+/// What a prefix cache of one size would have.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CacheSize {
+    /// Tokens it holds.
+    pub cache_tokens: u64,
+    /// Its share of all prompt tokens.
+    pub ideal_hit_rate: f64,
+}
+
+/// Requests that were sent before zero to warm the server; no statistic counts them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// Wall clock when the first one could leave, nanoseconds since 1970; their times count from
+    /// there.
+    pub started_unix_ns: u64,
+    /// Those that succeeded.
+    pub ok: u64,
+    /// All of them, in order.
+    pub requests: Vec<WarmUpRequest>,
+}
+
+/// One request that was sent before zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmUpRequest {
+    /// 1-based line or row of the trace.
+    pub row: u64,
+    /// Right before the write of its first byte.
+    pub sent_ns: Option<i64>,
+    /// First content event.
+    pub first_token_ns: Option<i64>,
+    /// End of the exchange.
+    pub done_ns: Option<i64>,
+    /// How it ended.
+    pub class: String,
+    /// Status of the answer.
+    pub status: Option<u16>,
+}
+
+impl WarmUp {
+    /// From the first sending to the last end, in nanoseconds.
+    #[must_use]
+    pub fn length_ns(&self) -> Option<i64> {
+        let first = self.requests.iter().filter_map(|request| request.sent_ns).min()?;
+        let last = self.requests.iter().filter_map(|request| request.done_ns).max()?;
+        last.checked_sub(first)
+    }
+}
+
+impl fmt::Display for WarmUp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.requests.len();
+        write!(out, "warm-up: {} of {all} requests before zero succeeded", self.ok)?;
+        if let Some(length_ns) = self.length_ns() {
+            write!(out, ", in {:.1} s", crate::metrics::latency::nanos(length_ns) / 1e9)?;
+        }
+        out.write_str("; no statistic counts them")
+    }
 }
 
 /// What the TLS sessions of a run had in common, and how they began.
@@ -139,6 +206,8 @@ impl Manifest {
             memory_lock: None,
             memory_node: None,
             realtime: None,
+            cache_curve: Vec::new(),
+            warm_up: None,
             tls: None,
         }
     }

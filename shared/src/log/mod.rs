@@ -27,14 +27,15 @@
 //!
 //! ```text
 //!  0..8   mark            89 42 45 41 54 0D 0A 1A  ("\x89BEAT\r\n\x1A": notices text-mode copies)
-//!  8..10  version         u16, this is 2 (1 had no records of several content events)
+//!  8..10  version         u16, this is 3 (1 had no records of several content events, 2 no
+//!                         Recorded blocks)
 //! 10..12  readable from   u16, oldest format version whose readers may read the file
 //! 12..14  header bytes    u16, 64
 //! 14..16  block header    u16, 32
 //! 16..18  record bytes    u16, 32
 //! 18..20  plan row bytes  u16, 80; a later version may append fields: readers skip what they
 //!                         do not know at the end of each row
-//! 20..24  block bytes     u32, 65,536: no Records, Plan or Sessions block is longer
+//! 20..24  block bytes     u32, 65,536: no block but Manifest and Footer is longer
 //! 24..60  zero
 //! 60..64  CRC-32 of bytes 0..60 (IEEE, as in zlib)
 //! ```
@@ -46,7 +47,7 @@
 //!
 //! ```text
 //!  0..8   mark            FF 62 6C 6F 63 6B 0D 0A  ("\xFFblock\r\n": cannot occur in UTF-8 text)
-//!  8      kind            1 Manifest, 2 Plan, 3 Sessions, 4 Records, 5 Footer
+//!  8      kind            1 Manifest, 2 Plan, 3 Sessions, 4 Records, 5 Footer, 6 Recorded
 //!  9      zero
 //! 10..12  core            u16, whose records (FFFF: the conductor); other kinds FFFF
 //! 12..16  sequence        u32, from 0 for each core's Records and for each other kind
@@ -61,6 +62,7 @@
 //! | Manifest | [`Manifest`] as JSON; the file's first block | 16 MiB |
 //! | Plan | rows of [`plan_row`], 80 bytes each | 64 KiB |
 //! | Sessions | index of the first name u32, then per name: bytes u32, UTF-8 | 64 KiB |
+//! | Recorded | rows of [`recorded_row`], 32 bytes each; after the sessions, if there are any | 64 KiB |
 //! | Records | records of [`record`], 32 bytes each | 64 KiB |
 //! | Footer | [`Footer`] as JSON; the file's last block | 16 MiB |
 //!
@@ -99,6 +101,7 @@ pub mod header;
 pub mod outcome;
 pub mod plan_row;
 pub mod record;
+pub mod recorded_row;
 #[doc(hidden)]
 pub mod sample;
 pub mod together;
@@ -106,20 +109,21 @@ pub mod together;
 #[cfg(test)]
 mod properties;
 
-pub use block::{BLOCK_BYTES, BlockBuffer, Full, plan_blocks, session_blocks};
-pub use decode::{Decoder, Item, PlanRows, RecordBlock, SessionNames};
+pub use block::{BLOCK_BYTES, BlockBuffer, Full, plan_blocks, recorded_blocks, session_blocks};
+pub use decode::{Decoder, Item, PlanRows, RecordBlock, RecordedRows, SessionNames};
 pub use error::LogError;
 pub use header::{
-    Closing, CoreTotals, Footer, Host, Manifest, Pacing, Tls, TraceSource, file_header,
+    CacheSize, Closing, CoreTotals, Footer, Host, Manifest, Pacing, Tls, TraceSource, WarmUp, WarmUpRequest, file_header,
     footer_block, manifest_block,
 };
 pub use outcome::{Class, FinishReason, Outcome};
 pub use plan_row::{PLAN_ROW_BYTES, PlanRow};
 pub use record::{ChunkKind, ContentEvent, DoneFlags, RECORD_BYTES, Record, UNKNOWN_TOKENS, Usage};
+pub use recorded_row::{RECORDED_ROW_BYTES, RecordedRow};
 pub use together::{TOGETHER_MAX, Together};
 
 /// The version of the format that this code writes, and the newest it reads.
-pub const FORMAT_VERSION: u16 = 2;
+pub const FORMAT_VERSION: u16 = 3;
 
 /// The oldest version whose readers may read what this code writes: one that does not know records
 /// of several content events would count too few.

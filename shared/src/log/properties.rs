@@ -13,7 +13,7 @@ use super::{
     PLAN_ROW_BYTES, PlanRow, Record, TOGETHER_MAX, Together, Usage, file_header, manifest_block,
     plan_blocks, sample, session_blocks,
 };
-use crate::export::{self, Table, TextFormat};
+use crate::export::{self, Beside, Table, TextFormat};
 use crate::metrics::ReportOptions;
 use crate::metrics::slo::Goals;
 use crate::run::{Run, State};
@@ -202,7 +202,7 @@ fn contents(bytes: &[u8]) -> Option<Contents> {
                 block.iter().map(|record| record.expect("a kind we wrote")).collect(),
             )),
             Item::Footer(footer) => out.footer = Some(*footer),
-            Item::Unknown { .. } => {}
+            Item::Recorded(_) | Item::Unknown { .. } => {}
             Item::DamagedHeader => out.damaged += 1,
             Item::Damaged { bytes, .. } => out.damaged += bytes,
             Item::TornTail { bytes, .. } => out.torn += bytes,
@@ -295,7 +295,7 @@ proptest! {
             let _report = crate::metrics::report(&run, &options);
             let goals = Goals::default();
             for table in [Table::Requests, Table::Chunks] {
-                export::write_text(&run, table, TextFormat::Csv, &goals, std::io::sink())
+                export::write_text(&run, table, TextFormat::Csv, &Beside::goals(&goals), std::io::sink())
                     .expect("a sink takes everything");
             }
         }

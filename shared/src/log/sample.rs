@@ -7,8 +7,8 @@
 
 use super::{
     BlockBuffer, ChunkKind, Class, Closing, DoneFlags, FinishReason, Footer, Host, Manifest,
-    Pacing, PlanRow, Record, TraceSource, Usage, file_header, footer_block, manifest_block,
-    plan_blocks, session_blocks,
+    Pacing, PlanRow, Record, RecordedRow, TraceSource, Usage, file_header, footer_block,
+    manifest_block, plan_blocks, recorded_blocks, session_blocks,
 };
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
@@ -28,6 +28,8 @@ pub struct Sample {
     pub sessions: Vec<String>,
     /// Records with their core, in any order.
     pub records: Vec<(CoreIndex, Record)>,
+    /// What the trace recorded of answers.
+    pub recorded: Vec<RecordedRow>,
     /// Whether the log is closed.
     pub closed: bool,
     /// Whether the user stopped the run.
@@ -49,6 +51,7 @@ impl Sample {
             plan: Vec::new(),
             sessions: vec!["session_000000".to_owned()],
             records: Vec::new(),
+            recorded: Vec::new(),
             closed: true,
             interrupted: false,
         }
@@ -154,6 +157,7 @@ impl Sample {
         out.extend(manifest_block(&manifest));
         out.extend(plan_blocks(self.plan.iter().copied()).flatten());
         out.extend(session_blocks(&self.sessions).flatten());
+        out.extend(recorded_blocks(self.recorded.iter().copied()).flatten());
         let mut records = self.records.clone();
         records.push((
             CoreIndex::CONDUCTOR,
@@ -433,6 +437,8 @@ fn manifest() -> Manifest {
         memory_lock: None,
         memory_node: None,
         realtime: None,
+        cache_curve: Vec::new(),
+        warm_up: None,
         tls: None,
     }
 }

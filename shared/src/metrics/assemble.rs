@@ -5,16 +5,21 @@
 
 use std::collections::BTreeMap;
 
+use super::adjusted::FailuresAsInfinite;
 use super::cache::HitRates;
+use super::concurrency::{Curves, concurrency};
 use super::latency::{Metric, chunk_gaps_ns, count, nanos, span};
 use super::quantile::{Collector, Statistic, error_adjusted};
 use super::report::{
     Cache, HostStalls, Latency, Met, Notes, Outcomes, Report, ReportOptions, RunFacts,
-    SCHEMA_VERSION, Schedule, Slo, Throughput, Tokens, TraceFacts, Verdict,
+    SCHEMA_VERSION, Schedule, SliceReport, Slo, Throughput, Tokens, TraceFacts, Verdict,
+    WarmUpFacts,
 };
 use super::schedule::{LatenessStatistics, Sending};
 use super::selection::Selection;
+use super::slices::{Slice, slices};
 use super::slo::{self, Attainment, Goals};
+use super::steps;
 use super::throughput::{
     Totals, Window, in_flight_at_send, peak_in_flight, peak_output_tokens_per_s, per_second,
     per_user,
@@ -51,9 +56,11 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     notes.open = sending.open;
     notes.not_reached = sending.not_reached;
     notes.lone_lateness_us = lateness.lone;
+    notes.lateness_in_stalls_us = lateness.in_stalls;
     notes.first_errors = first_errors(&selection);
     notes.warnings.clone_from(&run.warnings);
     notes.warnings.extend(cut_replies(&selection));
+    let in_flight = in_flight_at_send(run);
     Report {
         schema_version: SCHEMA_VERSION,
         run: run_facts(run, seconds),
@@ -61,12 +68,48 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
         schedule: schedule(&selection, &sending, &lateness),
         outcomes: outcomes(&selection),
         latency,
+        failures_as_infinite: FailuresAsInfinite::of(&selection),
         tokens: tokens(&totals),
-        throughput: throughput(&selection, &totals, seconds),
+        throughput: throughput(&selection, &totals, seconds, &in_flight),
+        concurrency: concurrency(&selection),
         cache: cache(&selection),
         slo: goodput(&selection, options.slo.as_ref(), seconds),
+        slices: options.slice_ns.map(|length_ns| sliced(run, length_ns, options, &in_flight)),
         notes,
     }
+}
+
+/// The slices of a run, each reported as the run is.
+fn sliced(
+    run: &Run,
+    length_ns: i64,
+    options: &ReportOptions,
+    in_flight: &[Option<u32>],
+) -> Vec<SliceReport> {
+    let curves = Curves::of(&Selection::new(run, None));
+    let report = |slice: &Slice| {
+        let selection = slice.selection(run);
+        let seconds = steps::seconds(slice.window());
+        let totals = Totals::of(&selection);
+        SliceReport {
+            index: slice.index,
+            start_ns: slice.start.0,
+            end_ns: slice.end.0,
+            complete: slice.complete,
+            sent: slice.requests.len() as u64,
+            outcomes: outcomes(&selection),
+            latency: latency(&selection).0,
+            failures_as_infinite: FailuresAsInfinite::of(&selection),
+            tokens: tokens(&totals),
+            throughput: throughput(&selection, &totals, seconds, in_flight),
+            arrived_input_tokens_per_s: seconds.map(|length| slice.arrived.prompt / length),
+            arrived_output_tokens_per_s: seconds.map(|length| slice.arrived.completion / length),
+            concurrency: curves.figures(slice.window()),
+            cache: cache(&selection),
+            slo: goodput(&selection, options.slo.as_ref(), seconds),
+        }
+    };
+    slices(run, length_ns).iter().map(report).collect()
 }
 
 /// How many replies found no room to be repeated whole, in words.
@@ -100,6 +143,11 @@ fn run_facts(run: &Run, duration_s: Option<f64>) -> RunFacts {
             rows: manifest.trace.rows,
         },
         config: manifest.config.clone(),
+        warm_up: manifest.warm_up.as_ref().map(|warm_up| WarmUpFacts {
+            requests: warm_up.requests.len() as u64,
+            ok: warm_up.ok,
+            duration_s: warm_up.length_ns().map(|length| nanos(length) / 1e9),
+        }),
         tls: manifest.tls.clone(),
     }
 }
@@ -257,9 +305,13 @@ const fn source_name(source: Source, own: &'static str) -> &'static str {
     }
 }
 
-fn throughput(selection: &Selection<'_>, totals: &Totals, seconds: Option<f64>) -> Throughput {
+fn throughput(
+    selection: &Selection<'_>,
+    totals: &Totals,
+    seconds: Option<f64>,
+    in_flight: &[Option<u32>],
+) -> Throughput {
     let both = totals.prompt.zip(totals.completion).map(|(a, b)| a.saturating_add(b));
-    let in_flight = in_flight_at_send(selection.run());
     Throughput {
         requests_per_s: per_second(Some(totals.requests), seconds),
         input_tokens_per_s: per_second(totals.prompt, seconds),
@@ -267,7 +319,7 @@ fn throughput(selection: &Selection<'_>, totals: &Totals, seconds: Option<f64>) 
         total_tokens_per_s: per_second(both, seconds),
         output_tokens_per_s_per_user: per_user(selection),
         peak_output_tokens_per_s: peak_output_tokens_per_s(selection),
-        peak_in_flight: peak_in_flight(selection, &in_flight),
+        peak_in_flight: peak_in_flight(selection, in_flight),
     }
 }
 
@@ -276,6 +328,9 @@ fn cache(selection: &Selection<'_>) -> Cache {
     Cache {
         ideal_hit_rate: rates.ideal,
         ideal_set_overlap_rate: rates.ideal_set_overlap,
+        ideal_hit_rate_by_capacity: Some(&selection.run().manifest.cache_curve)
+            .filter(|curve| selection.is_whole() && !curve.is_empty())
+            .cloned(),
         reported_hit_rate: rates.reported,
         requests_reporting: rates.reporting,
     }

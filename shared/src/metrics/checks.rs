@@ -85,8 +85,9 @@ fn reports_fit_the_schema() {
     let empty = read(&Sample::new());
     let goals = Goals::parse("ttft:200 itl:12 decode_tps:20").expect("goals");
     let with_goals = ReportOptions { slo: Some(goals), ..ReportOptions::default() };
+    let sliced = ReportOptions { slice_ns: Some(500 * MS), ..with_goals.clone() };
     for run in [&full, &empty] {
-        for options in [&ReportOptions::default(), &with_goals] {
+        for options in [&ReportOptions::default(), &with_goals, &sliced] {
             let json = serde_json::to_value(report(run, options)).expect("JSON");
             check(&schema, &json, &schema, "report");
         }
@@ -96,7 +97,7 @@ fn reports_fit_the_schema() {
 #[test]
 fn a_run_without_data_has_null_everywhere() {
     let json = serde_json::to_value(plain(&Sample::new())).expect("JSON");
-    for section in ["latency", "tokens", "throughput"] {
+    for section in ["latency", "failures_as_infinite", "tokens", "throughput", "concurrency"] {
         for (name, value) in json[section].as_object().expect("a section") {
             assert!(value.is_null(), "{section}.{name} is {value}");
         }
@@ -245,4 +246,24 @@ fn a_range_speaks_of_its_own_requests() {
     assert_eq!((part.schedule.planned, part.outcomes.ok), (3, 3));
     assert_eq!(part.run.duration_s, Some(0.013));
     assert!(part.verdict.schedule_held);
+}
+
+#[test]
+fn slices_report_their_own_requests_and_add_up() {
+    let run = Run::read(&sample::log(5, 300)).expect("a log");
+    let slo = Some(Goals::parse("ttft:200").expect("a goal"));
+    let options = ReportOptions { slo, slice_ns: Some(1_000 * MS), ..ReportOptions::default() };
+    let report = report(&run, &options);
+    let slices = report.slices.as_ref().expect("asked for");
+    assert!(slices.len() > 3, "{}", slices.len());
+    assert_eq!(slices.iter().map(|slice| slice.sent).sum::<u64>(), report.schedule.sent);
+    assert_eq!(slices.iter().map(|slice| slice.outcomes.ok).sum::<u64>(), report.outcomes.ok);
+    let good = |slo: &report::Slo| slo.goodput_requests.unwrap_or(0);
+    assert_eq!(slices.iter().map(|slice| good(&slice.slo)).sum::<u64>(), good(&report.slo));
+    let first = &slices[0];
+    assert_eq!(first.end_ns - first.start_ns, 1_000 * MS);
+    let rate = first.throughput.requests_per_s.expect("answers");
+    assert_eq!(rate.to_bits(), super::latency::count(first.outcomes.ok).to_bits(), "over 1 s");
+    assert!(first.concurrency.effective.expect("requests").max >= 1.0);
+    assert!(!slices.last().expect("some").complete, "the run ends inside the last one");
 }

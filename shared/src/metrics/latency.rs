@@ -233,7 +233,7 @@ pub(crate) const fn nanos(value: i64) -> f64 {
 
 /// A count as a number for rates: exact up to 2^53.
 #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53")]
-pub(super) const fn count(value: u64) -> f64 {
+pub(crate) const fn count(value: u64) -> f64 {
     value as f64
 }
 

@@ -7,9 +7,13 @@
 //! | [`tokens`] | token counts of one request and who counted them |
 //! | [`schedule`] | what was offered and achieved, lateness in its parts |
 //! | [`throughput`] | duration, rates, peaks, requests in flight |
+//! | [`steps`] | what holds until it changes, weighted by time |
+//! | [`concurrency`] | requests at once, in all, in prefill and in decode |
 //! | [`cache`] | ideal and reported hit rates |
 //! | [`slo`] | goals, goodput |
 //! | [`quantile`] | percentiles, mean, deviation |
+//! | [`adjusted`] | percentiles if failures had taken forever |
+//! | [`slices`] | a run in slices of equal length |
 //! | [`selection`] | which requests a report is about |
 //! | [`verdict`] | whether the schedule held, and why not |
 //! | [`mod@report`] | all of it for one run, as every output shows it |
@@ -18,15 +22,19 @@
 //! never enter the latency of successful ones; differences that overflow are `None`. Functions of
 //! one request take its place in the plan, allocate nothing and do not look at its outcome.
 
+pub mod adjusted;
 mod assemble;
 pub mod cache;
+pub mod concurrency;
 pub mod latency;
 pub mod lateness;
 pub mod quantile;
 pub mod report;
 pub mod schedule;
 pub mod selection;
+pub mod slices;
 pub mod slo;
+pub mod steps;
 pub mod throughput;
 pub mod tokens;
 pub mod verdict;

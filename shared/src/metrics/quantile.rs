@@ -145,12 +145,12 @@ pub fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(if fraction < 0.5 { low + gap * fraction } else { high - gap * (1.0 - fraction) })
 }
 
-/// The percentile if each failure had taken forever: nearest rank over values and failures, `None`
-/// where the answer is infinite or there is neither.
+/// The percentile if each failure had taken forever: nearest rank over values and failures, of two
+/// that are equally near the even one; `None` where the answer is infinite or there is neither.
 #[must_use]
 pub fn error_adjusted(sorted: &[f64], failures: u64, share: f64) -> Option<f64> {
     let last = (sorted.len() as u64 + failures).checked_sub(1)?;
-    let rank = (share.clamp(0.0, 1.0) * count(last)).round();
+    let rank = (share.clamp(0.0, 1.0) * count(last)).round_ties_even();
     sorted.get(floor(rank)).copied()
 }
 
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn failures_count_as_never() {
         let values: Vec<f64> = (1..=98).map(f64::from).collect();
-        assert_eq!(error_adjusted(&values, 2, 0.5), Some(51.0), "round half away: rank 49.5");
+        assert_eq!(error_adjusted(&values, 2, 0.5), Some(51.0), "rank 49.5 goes to the even 50");
         assert_eq!(error_adjusted(&values, 2, 0.99), None);
         assert_eq!(error_adjusted(&[], 0, 0.5), None);
     }

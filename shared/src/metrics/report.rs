@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::adjusted::FailuresAsInfinite;
+use super::concurrency::Concurrency;
 use super::quantile::Statistic;
 use crate::units::RunNanos;
 
@@ -25,6 +27,9 @@ pub struct ReportOptions {
     /// The p99 lateness outside host stalls above which the schedule counts as not held; by default
     /// the run's own.
     pub max_lateness_us: Option<u64>,
+    /// Length of the slices to report as well, in nanoseconds; of the whole run, whatever the
+    /// range.
+    pub slice_ns: Option<i64>,
 }
 
 /// Everything a run's outputs show.
@@ -42,14 +47,21 @@ pub struct Report {
     pub outcomes: Outcomes,
     /// Durations of successful requests.
     pub latency: Latency,
+    /// Durations if every failure had taken forever.
+    pub failures_as_infinite: FailuresAsInfinite,
     /// Tokens of successful requests.
     pub tokens: Tokens,
     /// Rates.
     pub throughput: Throughput,
+    /// Requests at once, weighted by time.
+    pub concurrency: Concurrency,
     /// Prefix cache.
     pub cache: Cache,
     /// Goals.
     pub slo: Slo,
+    /// The run in slices of equal length, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slices: Option<Vec<SliceReport>>,
     /// What a reader must know beside the numbers.
     pub notes: Notes,
 }
@@ -77,9 +89,23 @@ pub struct RunFacts {
     pub trace: TraceFacts,
     /// The resolved configuration, secrets cut out.
     pub config: serde_json::Value,
+    /// Requests before zero, if there were any; nothing else counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUpFacts>,
     /// How requests were encrypted, if they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<crate::log::Tls>,
+}
+
+/// Requests that were sent before zero.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WarmUpFacts {
+    /// How many.
+    pub requests: u64,
+    /// Those that succeeded.
+    pub ok: u64,
+    /// First sending to last end.
+    pub duration_s: Option<f64>,
 }
 
 /// A trace, by name and digest.
@@ -243,6 +269,9 @@ pub struct Cache {
     pub ideal_hit_rate: Option<f64>,
     /// The same for blocks already sent in any place; no real prefix cache can reach it.
     pub ideal_set_overlap_rate: Option<f64>,
+    /// The ideal hit rate of caches of growing size, of the whole plan; null for a part of the run
+    /// and where it is not known.
+    pub ideal_hit_rate_by_capacity: Option<Vec<crate::log::CacheSize>>,
     /// Σ cached / Σ prompt over requests that report.
     pub reported_hit_rate: Option<f64>,
     /// How many requests report cached tokens.
@@ -275,6 +304,41 @@ pub struct Met {
     pub share: Option<f64>,
 }
 
+/// One slice of the run: the requests that were sent in it, and the tokens that arrived in it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SliceReport {
+    /// Place on the grid, from zero; slices in which nothing happened are left out.
+    pub index: u64,
+    /// Where it begins, from the schedule's zero; the first one at the first sending.
+    pub start_ns: i64,
+    /// Where it ends.
+    pub end_ns: i64,
+    /// Whether it has its whole length; the last one ends with the run.
+    pub complete: bool,
+    /// Requests sent in it.
+    pub sent: u64,
+    /// How they ended, whenever that was.
+    pub outcomes: Outcomes,
+    /// Durations of the successful ones.
+    pub latency: Latency,
+    /// Durations if every failure had taken forever.
+    pub failures_as_infinite: FailuresAsInfinite,
+    /// Tokens of the successful ones.
+    pub tokens: Tokens,
+    /// Rates of the successful ones over the slice.
+    pub throughput: Throughput,
+    /// Prompt tokens whose first answer token arrived in it, per second.
+    pub arrived_input_tokens_per_s: Option<f64>,
+    /// Completion tokens that arrived in it, per second.
+    pub arrived_output_tokens_per_s: Option<f64>,
+    /// Requests at once during it, of all requests of the run.
+    pub concurrency: Concurrency,
+    /// Prefix cache.
+    pub cache: Cache,
+    /// Goals; the rate is over the slice.
+    pub slo: Slo,
+}
+
 /// What a reader must know beside the numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Notes {
@@ -299,6 +363,8 @@ pub struct Notes {
     pub not_reached: u64,
     /// Lateness of requests that share their due instant with no other on their core.
     pub lone_lateness_us: Option<Statistic>,
+    /// Lateness of requests that a host stall explains.
+    pub lateness_in_stalls_us: Option<Statistic>,
     /// TTFT's 99th percentile if every failure had taken forever; null if that is infinite.
     pub ttft_ms_p99_failures_as_infinite: Option<f64>,
     /// The same for e2e.

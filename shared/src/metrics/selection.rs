@@ -1,7 +1,8 @@
-//! Which requests a report is about: all of them, or those of a time range.
+//! Which requests a report is about: all of them, those of a time range, or those of a list.
 //!
 //! A request belongs to the range that holds its sending; one that never left, to the range that
-//! holds its due time. One that has neither is in no range but the whole run.
+//! holds its due time. One that has neither is in no range but the whole run. A list is for those
+//! who have sorted requests into many ranges once ([`super::slices`]).
 
 use crate::run::Run;
 use crate::units::RunNanos;
@@ -11,19 +12,32 @@ use crate::units::RunNanos;
 pub struct Selection<'a> {
     run: &'a Run,
     range: Option<(RunNanos, RunNanos)>,
+    list: Option<&'a [u32]>,
 }
 
 impl<'a> Selection<'a> {
     /// The whole run, or requests in `start..end`.
     #[must_use]
     pub const fn new(run: &'a Run, range: Option<(RunNanos, RunNanos)>) -> Self {
-        Self { run, range }
+        Self { run, range, list: None }
+    }
+
+    /// The requests of a list, ascending, which are those of a range.
+    #[must_use]
+    pub const fn listed(run: &'a Run, range: (RunNanos, RunNanos), list: &'a [u32]) -> Self {
+        Self { run, range: Some(range), list: Some(list) }
     }
 
     /// The run it chooses from.
     #[must_use]
     pub const fn run(&self) -> &'a Run {
         self.run
+    }
+
+    /// Whether it is the whole run.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.range.is_none()
     }
 
     /// Whether an instant lies in the range.
@@ -35,7 +49,9 @@ impl<'a> Selection<'a> {
     /// The chosen requests' places in the plan, ascending.
     pub fn requests(&self) -> impl Iterator<Item = usize> + use<'a> {
         let selection = *self;
-        (0..self.run.requests.len()).filter(move |&i| selection.has(i))
+        let searched = if self.list.is_some() { 0 } else { self.run.requests.len() };
+        let listed = self.list.unwrap_or_default().iter().map(|&i| i as usize);
+        listed.chain((0..searched).filter(move |&i| selection.has(i)))
     }
 
     /// The chosen requests with a complete and successful answer.

@@ -12,7 +12,7 @@ use super::join::{Join, mark_bursts};
 use super::{Run, State};
 use crate::log::{
     Decoder, Footer, Item, LogError, Manifest, PLAN_ROW_BYTES, PlanRow, PlanRows, RecordBlock,
-    SessionNames,
+    RecordedRow, RecordedRows, SessionNames,
 };
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
@@ -24,6 +24,7 @@ pub(super) fn build(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Run,
     let mut blocks = Blocks::read(bytes, progress)?;
     let plan = blocks.plan_table(bytes.len());
     let sessions = blocks.session_names(plan.len());
+    let recorded = blocks.recorded_rows(plan.len());
     let mut join = Join::new(&plan, blocks.footer.is_some());
     for (at, block) in blocks.records.iter().enumerate() {
         if at % BLOCKS_PER_PROGRESS == 0 {
@@ -64,6 +65,7 @@ pub(super) fn build(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Run,
         footer: blocks.footer.map(|footer| *footer),
         plan,
         sessions,
+        recorded,
         requests: join.requests,
         chunks,
         stalls: Stalls::new(join.stalls),
@@ -82,6 +84,7 @@ struct Blocks<'a> {
     manifest: Option<Box<Manifest>>,
     plan: Vec<PlanRows<'a>>,
     sessions: Vec<SessionNames<'a>>,
+    recorded: Vec<RecordedRows<'a>>,
     records: Vec<RecordBlock<'a>>,
     footer: Option<Box<Footer>>,
     cut_bytes: u64,
@@ -103,6 +106,7 @@ impl<'a> Blocks<'a> {
             manifest: None,
             plan: Vec::new(),
             sessions: Vec::new(),
+            recorded: Vec::new(),
             records: Vec::new(),
             footer: None,
             cut_bytes: 0,
@@ -145,6 +149,7 @@ impl<'a> Blocks<'a> {
             Item::Manifest(manifest) if self.manifest.is_none() => self.manifest = Some(manifest),
             Item::Plan(rows) => self.plan.push(rows),
             Item::Sessions(names) => self.sessions.push(names),
+            Item::Recorded(rows) => self.recorded.push(rows),
             Item::Records(block) => self.records.push(block),
             Item::Footer(footer) if self.footer.is_none() => self.footer = Some(footer),
             Item::Footer(_) | Item::Manifest(_) => self.repeated_documents += 1,
@@ -210,6 +215,15 @@ impl<'a> Blocks<'a> {
             }
         }
         names
+    }
+
+    /// What the trace recorded of answers, by request; the first row about a request counts.
+    fn recorded_rows(&self, requests: usize) -> Vec<RecordedRow> {
+        let rows = self.recorded.iter().flat_map(RecordedRows::iter);
+        let mut rows: Vec<_> = rows.filter(|row| row.request.as_usize() < requests).collect();
+        rows.sort_by_key(|row| row.request);
+        rows.dedup_by_key(|row| row.request);
+        rows
     }
 
     /// What is wrong with the file itself.

@@ -18,7 +18,8 @@ pub use chunks::{Chunk, ChunkRow, Chunks};
 pub use events::{Anchor, Connect, Loss, Stall, Stalls};
 pub use requests::{End, Requests};
 
-use crate::log::{Footer, LogError, Manifest, PlanRow};
+use crate::log::{Footer, LogError, Manifest, PlanRow, RecordedRow};
+use crate::units::RequestIndex;
 
 /// How far a log goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,7 @@ pub struct Run {
     pub damaged_bytes: u64,
     /// What a reader of this run must know, in words.
     pub warnings: Vec<String>,
+    recorded: Vec<RecordedRow>,
     texts: Vec<(u32, Box<str>)>,
 }
 
@@ -101,6 +103,14 @@ impl Run {
         let request = u32::try_from(i).ok()?;
         let place = self.texts.binary_search_by_key(&request, |text| text.0).ok()?;
         Some(&self.texts[place].1)
+    }
+
+    /// What the trace recorded of request `i`'s original answer, if it recorded anything.
+    #[must_use]
+    pub fn recorded(&self, i: usize) -> Option<&RecordedRow> {
+        let request = RequestIndex(u32::try_from(i).ok()?);
+        let place = self.recorded.binary_search_by_key(&request, |row| row.request).ok()?;
+        Some(&self.recorded[place])
     }
 
     /// Wall clock at the schedule's zero, nanoseconds since 1970.

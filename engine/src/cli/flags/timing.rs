@@ -332,6 +332,7 @@ mod tests {
             copies: 3,
             cancelling: None,
             replay_cancellations: false,
+            warm_up: 0,
             seed: 5,
             mode: PlanMode::OpenLoopStrict,
             cores: 1,

@@ -6,6 +6,7 @@
 
 mod hint;
 pub(in crate::cli) mod page;
+mod slices;
 
 use std::io::{self, Write};
 
@@ -42,6 +43,7 @@ pub fn write(out: &mut dyn Write, report: &Report, verbose: bool) -> io::Result<
     for words in &report.notes.warnings {
         page.entry("Warning", words);
     }
+    slices::slices(&mut page, report);
     if verbose {
         formulas(&mut page);
     }
@@ -64,6 +66,13 @@ fn heading(page: &mut Page, report: &Report) {
             run.id, run.trace.name, run.trace.format, run.mode, run.host.hostname
         ),
     );
+    if let Some(warm_up) = &run.warm_up {
+        let count = plural(warm_up.requests, "request");
+        let seconds =
+            warm_up.duration_s.map_or_else(String::new, |s| format!(" in {} s", number(s)));
+        let words = format!("{count} before zero{seconds}, {} ok; counted nowhere", warm_up.ok);
+        page.entry("Warm-up", &words);
+    }
     if let Some(tls) = &run.tls {
         page.entry("TLS", &tls.to_string());
     }

@@ -6,6 +6,7 @@
 //! token; a cancelled row is kept and told. Prompts are looked at here only to know that each is a
 //! text, and read by `prompts` once it is known which of them are sent.
 
+pub(crate) mod answers;
 pub(crate) mod prompts;
 mod row;
 
@@ -130,6 +131,7 @@ impl Reader {
                     format!("column {column:?} has the type {found}, which cannot be read as one"),
                 )
             })?;
+            self.recorded.knows_cancelled |= columns.know_cancelled();
             for place in 0..batch.rows {
                 row += 1;
                 let read = columns.row(place, &mut self.blocks);
@@ -167,6 +169,7 @@ impl Reader {
         recorded.duration_ns.push(facts.duration_ns);
         recorded.first_token_ns.push(facts.first_token_ns);
         recorded.cancelled.push(facts.cancelled);
+        recorded.cached_tokens.push(facts.cached_tokens);
         recorded.block_tokens.push(facts.block_tokens);
         recorded.signed_ids |= facts.signed_ids;
         Ok(())
@@ -194,6 +197,7 @@ impl Reader {
         drop_empty(&mut recorded.duration_ns);
         drop_empty(&mut recorded.first_token_ns);
         drop_empty(&mut recorded.block_tokens);
+        drop_empty(&mut recorded.cached_tokens);
         if !recorded.cancelled.contains(&true) {
             recorded.cancelled = Vec::new();
         }

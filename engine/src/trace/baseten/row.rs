@@ -25,9 +25,10 @@ const BLOCK_SIZE: &str = "block_size";
 const DURATION: &str = "duration_e2e_ms";
 const FIRST_TOKEN: &str = "duration_ttft_ms";
 const CANCELLED: &str = "request_canceled";
+const CACHED: &str = "cached_tokens_reference";
 
 /// Every column that is read; `output_text` and what else a file has is not.
-pub(crate) const ASKED: [&str; 11] = [
+pub(crate) const ASKED: [&str; 12] = [
     TIMESTAMP,
     INPUT,
     OUTPUT,
@@ -38,6 +39,7 @@ pub(crate) const ASKED: [&str; 11] = [
     DURATION,
     FIRST_TOKEN,
     CANCELLED,
+    CACHED,
     PROMPT,
 ];
 
@@ -56,6 +58,7 @@ pub(crate) struct RowFacts<'a> {
     pub(crate) duration_ns: Option<i64>,
     pub(crate) first_token_ns: Option<i64>,
     pub(crate) cancelled: bool,
+    pub(crate) cached_tokens: Option<u32>,
 }
 
 /// The columns of a batch, typed.
@@ -70,6 +73,7 @@ pub(crate) struct Columns<'a> {
     duration: Vec<Number<'a>>,
     first_token: Vec<Number<'a>>,
     cancelled: Vec<Option<bool>>,
+    cached: Vec<Number<'a>>,
     prompt: Option<Texts<'a>>,
 }
 
@@ -125,8 +129,14 @@ impl<'a> Columns<'a> {
             duration: number(DURATION)?,
             first_token: number(FIRST_TOKEN)?,
             cancelled: cancelled.map_err(|found| (CANCELLED, found))?,
+            cached: number(CACHED)?,
             prompt: prompt.map_err(|found| (PROMPT, found))?,
         })
+    }
+
+    /// Whether rows say if their client gave up.
+    pub(crate) const fn know_cancelled(&self) -> bool {
+        !self.cancelled.is_empty()
     }
 
     /// One row; its block ids are added to `blocks`.
@@ -157,6 +167,7 @@ impl<'a> Columns<'a> {
             duration_ns: duration(DURATION, self.duration.get(place))?,
             first_token_ns: duration(FIRST_TOKEN, self.first_token.get(place))?,
             cancelled: self.cancelled.get(place).copied().flatten().unwrap_or(false),
+            cached_tokens: cached(self.cached.get(place)),
         })
     }
 }
@@ -219,6 +230,12 @@ fn block_size(number: Option<&Number<'_>>) -> Result<Option<u32>, Fault> {
     tokens.filter(|&tokens| tokens > 0).map(Some).ok_or_else(|| {
         Fault::field(BLOCK_SIZE, number.shown(), "a whole number of tokens above 0, or null")
     })
+}
+
+/// Cached tokens are for comparison only: a value that is none is not known, and refuses no trace.
+fn cached(number: Option<&Number<'_>>) -> Option<u32> {
+    let tokens = number?.whole().and_then(|whole| u32::try_from(whole).ok());
+    tokens.filter(|&tokens| tokens != u32::MAX)
 }
 
 fn duration(column: &'static str, number: Option<&Number<'_>>) -> Result<Option<i64>, Fault> {

@@ -1,0 +1,223 @@
+//! A run as the JSON of `vllm bench serve --save-result --save-detailed`, for tools that read that.
+//!
+//! Keys and units are vLLM's: seconds in lists, milliseconds in statistics. Lists have one entry
+//! per request that was sent or failed to be, in send order; a failed one has the zeros that vLLM
+//! gives it and says why in `errors`, as do lengths that nobody knows. Here `itl` is the gap
+//! between content events (our ICL) and `tpot` the time per token (our ITL). Answers' texts are
+//! not in a log, so `generated_texts` are empty. `queue_times` are what a request waited for its
+//! sending, `latencies` end with the last token.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value, json};
+
+use super::has_record;
+use crate::metrics::latency::{Metric, chunk_gaps_ns, count, nanos};
+use crate::metrics::quantile::{Collector, Statistic};
+use crate::metrics::selection::Selection;
+use crate::metrics::slo::Goals;
+use crate::metrics::throughput::{Window, in_flight_at_send, peak_output_tokens_per_s};
+use crate::metrics::tokens;
+use crate::run::{End, Run};
+use crate::units::RunNanos;
+
+/// Writes the run.
+///
+/// # Errors
+/// If writing fails.
+pub fn write(run: &Run, goals: &Goals, out: &mut dyn Write) -> io::Result<()> {
+    let mut out = io::BufWriter::with_capacity(1 << 16, out);
+    serde_json::to_writer(&mut out, &document(run, goals))?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+fn document(run: &Run, goals: &Goals) -> Value {
+    let requests: Vec<usize> = (0..run.requests.len()).filter(|&i| has_record(run, i)).collect();
+    let mut object = head(run, requests.len());
+    totals(&mut object, run, goals, &requests);
+    details(&mut object, run, &requests);
+    statistics(&mut object, run);
+    Value::Object(object)
+}
+
+fn head(run: &Run, sent: usize) -> Map<String, Value> {
+    let manifest = &run.manifest;
+    let chat = manifest.endpoint.ends_with("/chat/completions");
+    let backend = if chat { "openai-chat" } else { "openai" };
+    let started = Timestamp::from_nanosecond(i128::from(run.started_unix_ns()));
+    let date = started.map(|time| time.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M%S"));
+    let head = json!({
+        "date": date.map(|date| date.to_string()).unwrap_or_default(),
+        "backend": backend,
+        "endpoint_type": backend,
+        "label": null,
+        "model_id": manifest.model,
+        "tokenizer_id": manifest.model,
+        "num_prompts": sent,
+        "request_rate": "inf",
+        "burstiness": 1.0,
+        "max_concurrency": null,
+        "onbeat_version": manifest.onbeat_version,
+        "onbeat_run_id": manifest.run_id,
+        "onbeat_mode": manifest.mode,
+    });
+    let Value::Object(head) = head else { unreachable!("an object was written") };
+    head
+}
+
+fn totals(object: &mut Map<String, Value>, run: &Run, goals: &Goals, requests: &[usize]) {
+    let whole = Selection::new(run, None);
+    let duration = Window::of(&whole).and_then(Window::seconds);
+    let ok: Vec<usize> = requests.iter().copied().filter(|&i| run.requests.is_ok(i)).collect();
+    let sum =
+        |of: fn(&Run, usize) -> Option<u64>| -> u64 { ok.iter().filter_map(|&i| of(run, i)).sum() };
+    let (input, output) = (sum(tokens::prompt), sum(tokens::completion));
+    let rate = |amount: u64| duration.map(|seconds| count(amount) / seconds);
+    let good = ok.iter().filter(|&&i| goals.is_good(run, i, false)).count() as u64;
+    let in_flight = in_flight_at_send(run);
+    let values = [
+        ("duration", json!(duration)),
+        ("completed", json!(ok.len())),
+        ("failed", json!(requests.len() - ok.len())),
+        ("total_input_tokens", json!(input)),
+        ("total_output_tokens", json!(output)),
+        ("request_throughput", json!(rate(ok.len() as u64))),
+        ("request_goodput", json!(rate(good).filter(|_| !goals.is_empty()))),
+        ("output_throughput", json!(rate(output))),
+        ("total_token_throughput", json!(rate(input.saturating_add(output)))),
+        ("max_output_tokens_per_s", json!(peak_output_tokens_per_s(&whole))),
+        ("max_concurrent_requests", json!(in_flight.iter().flatten().max())),
+    ];
+    object.extend(values.map(|(key, value)| (key.to_owned(), value)));
+}
+
+fn details(object: &mut Map<String, Value>, run: &Run, requests: &[usize]) {
+    let mut list = |key: &str, value: &dyn Fn(usize) -> Value| {
+        let values = requests.iter().map(|&i| value(i));
+        object.insert(key.to_owned(), values.collect());
+    };
+    let ok = |i: usize| run.requests.is_ok(i);
+    let seconds = |i, metric: Metric| {
+        let value = metric.value_ns(run, i).filter(|_| ok(i));
+        json!(value.unwrap_or(0.0) / 1e9)
+    };
+    let since_zero = |time: Option<RunNanos>| json!(time.map(|time| nanos(time.0) / 1e9));
+    list("input_lens", &|i| json!(tokens::prompt(run, i).unwrap_or(0)));
+    list("output_lens", &|i| json!(tokens::completion(run, i).filter(|_| ok(i)).unwrap_or(0)));
+    list("ttfts", &|i| seconds(i, Metric::Ttft));
+    list("itls", &|i| {
+        let gaps = chunk_gaps_ns(run, i).filter(|_| ok(i));
+        gaps.map(|gap| nanos(gap) / 1e9).collect()
+    });
+    list("latencies", &|i| seconds(i, Metric::E2e));
+    list("start_times", &|i| since_zero(run.requests.sent(i).or(run.requests.intended(i))));
+    list("queue_times", &|i| {
+        let waited = run.requests.sent(i).zip(run.requests.intended(i));
+        let waited = waited.and_then(|(sent, intended)| sent.0.checked_sub(intended.0));
+        json!(waited.map(|waited| nanos(waited) / 1e9))
+    });
+    list("generated_texts", &|_i| json!(""));
+    list("errors", &|i| json!(error(run, i)));
+}
+
+/// What went wrong, in words; empty for a request that succeeded.
+fn error(run: &Run, i: usize) -> String {
+    let class = match run.requests.end(i) {
+        End::Known(_) if run.requests.is_ok(i) => return String::new(),
+        End::Known(class) => class.name(),
+        End::Open | End::NeverSent | End::NotReached => "in_flight_when_log_ends",
+    };
+    run.error_text(i).map_or_else(|| class.to_owned(), |words| format!("{class}: {words}"))
+}
+
+fn statistics(object: &mut Map<String, Value>, run: &Run) {
+    let whole = Selection::new(run, None);
+    let of = |metric: Metric| {
+        let mut collector = Collector::new();
+        collector.extend(whole.successful().filter_map(|i| metric.value_ns(run, i)));
+        collector.statistic(1e6)
+    };
+    let mut gaps = Collector::new();
+    gaps.extend(whole.successful().flat_map(|i| chunk_gaps_ns(run, i)).map(nanos));
+    let rows: [(&str, Option<Statistic>); 4] = [
+        ("ttft", of(Metric::Ttft)),
+        ("tpot", of(Metric::Itl)),
+        ("itl", gaps.statistic(1e6)),
+        ("e2el", of(Metric::E2e)),
+    ];
+    for (name, statistic) in rows {
+        let mut put = |figure: &str, value: fn(&Statistic) -> f64| {
+            let value = statistic.as_ref().map(value);
+            object.insert(format!("{figure}_{name}_ms"), json!(value));
+        };
+        put("mean", |s| s.mean);
+        put("median", |s| s.p50);
+        put("std", |s| s.std);
+        put("p50", |s| s.p50);
+        put("p90", |s| s.p90);
+        put("p95", |s| s.p95);
+        put("p99", |s| s.p99);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Class;
+    use crate::log::sample::Sample;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn keys_units_and_values_are_those_of_vllm() {
+        let mut sample = Sample::new();
+        let answered = sample.plan(0);
+        sample.dispatch(answered, 0, MS);
+        sample.chunks(answered, &[101 * MS, 121 * MS, 131 * MS]);
+        sample.usage(answered, 131 * MS, [Some(50), Some(4), None]);
+        sample.done(answered, 132 * MS, Class::Ok);
+        let failed = sample.send(10 * MS);
+        sample.done(failed, 501 * MS, Class::Http429);
+        let never = sample.plan(20 * MS);
+        sample.done(never, 502 * MS, Class::NotReached);
+        let run = Run::read(&sample.bytes()).expect("a log");
+        let goals = Goals::parse("ttft:370 tpot:60 e2el:1000").expect("goals");
+        let mut out = Vec::new();
+        write(&run, &goals, &mut out).expect("memory takes everything");
+        let json: Value = serde_json::from_slice(&out).expect("JSON");
+        assert_eq!(json["date"], "20260102-030405");
+        assert_eq!((&json["completed"], &json["failed"]), (&json!(1), &json!(1)));
+        assert_eq!(json["num_prompts"], 2, "what never left is no prompt");
+        assert_eq!(json["duration"], 0.5);
+        assert_eq!(json["request_throughput"], 2.0);
+        assert_eq!(json["request_goodput"], 2.0);
+        assert_eq!(json["output_throughput"], 8.0);
+        assert_eq!(json["total_token_throughput"], 108.0);
+        assert_eq!(json["max_concurrent_requests"], 2);
+        assert_eq!(json["input_lens"], json!([50, 100]));
+        assert_eq!(json["output_lens"], json!([4, 0]));
+        assert_eq!(json["ttfts"], json!([0.1, 0.0]));
+        assert_eq!(json["itls"], json!([[0.02, 0.01], []]));
+        assert_eq!(json["latencies"], json!([0.13, 0.0]));
+        assert_eq!(json["start_times"], json!([0.001, 0.01]));
+        assert_eq!(json["queue_times"], json!([0.001, 0.0]));
+        assert_eq!(json["errors"], json!(["", "http_429"]));
+        assert_eq!((&json["mean_ttft_ms"], &json["p99_ttft_ms"]), (&json!(100.0), &json!(100.0)));
+        assert_eq!((&json["median_tpot_ms"], &json["mean_itl_ms"]), (&json!(10.0), &json!(15.0)));
+        assert_eq!((&json["std_itl_ms"], &json["mean_e2el_ms"]), (&json!(5.0), &json!(130.0)));
+    }
+
+    #[test]
+    fn a_run_without_an_answer_has_nulls_and_no_zero() {
+        let run = Run::read(&Sample::new().bytes()).expect("a log");
+        let json = document(&run, &Goals::default());
+        for key in ["duration", "request_throughput", "mean_ttft_ms", "p99_e2el_ms"] {
+            assert!(json[key].is_null(), "{key}");
+        }
+        assert_eq!((&json["completed"], &json["ttfts"]), (&json!(0), &json!([])));
+        assert!(json["request_goodput"].is_null(), "no goals");
+    }
+}
