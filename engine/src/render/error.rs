@@ -98,8 +98,8 @@ impl fmt::Display for RenderError {
             Self::TurnsToCompletions(row) => write!(
                 out,
                 "line {row}: this turn repeats the turns before it, and the completions endpoint \
-                 takes one prompt; leave out --endpoint-type completions, or send each turn's own \
-                 text alone with --context-mode message_array_with_responses"
+                 takes one prompt; use --endpoint-type chat, or send each turn's own text alone \
+                 with --context-mode message_array_with_responses"
             ),
             Self::MixedSession(row) => write!(
                 out,
