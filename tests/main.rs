@@ -17,4 +17,5 @@ mod sim;
 mod starting;
 mod stopping;
 mod tempers;
+mod truth;
 mod warm_up;

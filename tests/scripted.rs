@@ -5,8 +5,9 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -71,6 +72,48 @@ impl Drop for Scripted {
             let _ = acceptor.join();
         }
     }
+}
+
+/// How long a server waits for requests that should come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that holds back its answers to the requests of these numbers, in the order of arrival
+/// from zero, until the last of them has come. No clock is looked at: who waits for an answer
+/// before sending on gets none.
+#[must_use]
+pub fn withholding(held: Range<usize>) -> Scripted {
+    let (arrived, came) = (Mutex::new(0_usize), Condvar::new());
+    Scripted::start(move |_, mut stream| {
+        while request(&mut stream).is_some() {
+            let mut count = arrived.lock().expect("nobody panics with it");
+            let number = *count;
+            *count += 1;
+            came.notify_all();
+            if held.contains(&number) {
+                let waits = |count: &mut usize| *count < held.end;
+                drop(came.wait_timeout_while(count, PATIENCE, waits));
+            } else {
+                drop(count);
+            }
+            answer(&mut stream, &good_stream());
+        }
+    })
+}
+
+/// Reads one small request whose body is a JSON object; how many reads that took, or `None` at the
+/// end of the connection.
+pub fn reads_of_a_request(stream: &mut impl Read) -> Option<usize> {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 16_384]);
+    for reads in 1.. {
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return None,
+            Ok(read) => bytes.extend_from_slice(&buffer[..read]),
+        }
+        if bytes.ends_with(b"}") {
+            return Some(reads);
+        }
+    }
+    None
 }
 
 /// A listener whose queue of connections is full but for some: it accepts nothing, so that a

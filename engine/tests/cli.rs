@@ -262,3 +262,58 @@ fn a_limit_on_file_sizes_is_an_error_of_the_log_and_not_the_end() {
     let run = Run::read(&std::fs::read(log).expect("a log")).expect("what was written reads");
     assert!(!run.is_whole() && run.plan.len() == 300);
 }
+
+#[test]
+fn a_long_hole_is_told_and_a_stop_in_it_ends_the_run() {
+    let mock = MockProcess::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 2, 32_400_000);
+    let (mut child, log) = replay(folder.path(), &mock.url, &trace);
+    let mut progress = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    while !(line.contains("sent 1/2") && line.contains("next send in") && line.contains(" h ")) {
+        line.clear();
+        assert!(progress.read_line(&mut line).expect("text") > 0, "the run ended before that");
+    }
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stdout));
+    let run = Run::read(&std::fs::read(log).expect("a log")).expect("it reads");
+    let classes: Vec<_> = (0..2).map(|i| run.requests.class(i)).collect();
+    assert_eq!(classes, [Some(Class::Ok), Some(Class::NotReached)]);
+}
+
+#[test]
+fn a_server_that_refuses_a_member_is_quoted_with_the_option_that_leaves_it_out() {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
+    let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+    std::thread::Builder::new()
+        .name("refusing".to_owned())
+        .spawn(move || {
+            let body = "{\"error\":{\"message\":\"Unrecognized request argument: stream_options\"}}";
+            let answer = format!(
+                "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\
+                 Content-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a connection");
+                // A request is here whole; a connection that carries none ends by itself.
+                if stream.read(&mut [0; 65_536]).is_ok_and(|read| read > 0) {
+                    let _ = std::io::Write::write_all(&mut stream, answer.as_bytes());
+                }
+            }
+        })
+        .expect("a thread");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 1, 1);
+    let more = ["--warm-connections", "1", "--max-connections", "1"];
+    let (child, _) = replay_with(folder.path(), &url, &trace, &more);
+    let output = child.wait_with_output().expect("it ends");
+    let words = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{words}");
+    let flat = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("HTTP 400: Unrecognized request argument: stream_options"), "{words}");
+    assert!(flat.contains("the server does not take stream_options: try --no-include-usage"));
+}

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::case::{Case, MILLI, each_planned, refused};
+use crate::case::{Case, MILLI, each_planned, holds_expected, refused};
 use crate::found::Findings;
-use crate::product::{Written, onbeat, plan, planned, replay, text};
+use crate::product::{Written, name, onbeat, plan, planned, replay, text};
 use crate::server::{NO_PYTHON, Odd, Recorder};
 
 /// Tokens of a block of Mooncake's.
@@ -95,6 +95,32 @@ pub(crate) fn orphans(case: &Case, found: &mut Findings) {
     }
 }
 
+/// E11 and E12: every request of every sub-agent is there, however deep; an empty one is told. That
+/// they start beside each other is the agentic engine's business, which is not there yet: until a
+/// plan can be made, the case is ignored once an inspection is right.
+pub(crate) fn sub_agents(case: &Case, found: &mut Findings) {
+    for file in &case.files {
+        let told = onbeat(&["inspect", text(file), "--format", "json"]);
+        found.same("exit code of inspect", &Some(0), &told.code);
+        let json: Value = serde_json::from_str(&told.out).unwrap_or_default();
+        found.same("requests inspected", &case.expect["n"], &json["rows"]);
+        let agents = onbeat(&["inspect", text(file)]).out;
+        let words = match case.id.as_str() {
+            "E11" => "2 sub-agents (1 empty) with 2 requests, nested 1 deep",
+            _ => "2 sub-agents (0 empty) with 2 requests, nested 2 deep",
+        };
+        found.says("the agents", &agents, &[words]);
+        let plan = plan(file, &[]);
+        match plan.told.code {
+            Some(0) => holds_expected(&case.expect, &plan, &name(file), found),
+            Some(1) if plan.told.err.contains("inspects and does not replay") => {
+                found.skip("not yet: sub-agents are inspected, and replayed by a later engine");
+            }
+            _ => found.wrong(format!("expected a plan or a refusal, found {}", plan.told.err)),
+        }
+    }
+}
+
 /// E13: a server that refuses the hints is quoted with the option that keeps them out.
 pub(crate) fn refused_hints(case: &Case, found: &mut Findings) {
     let script = std::fs::read_to_string(case.file("strict.srv")).expect("the script can be read");
@@ -103,7 +129,9 @@ pub(crate) fn refused_hints(case: &Case, found: &mut Findings) {
     let replayed = replay(&hinted, &server.url(), &[]);
     let run = replayed.log();
     let statuses: Vec<_> = (0..run.plan.len()).map(|i| run.requests.status(i)).collect();
-    found.same("statuses", &vec![Some(400); 3], &statuses);
+    let status = case.expect["outcome"].as_str().and_then(|outcome| outcome.strip_prefix("http_"));
+    let status = status.and_then(|status| status.parse().ok());
+    found.same("statuses", &vec![Some(status.expect("an outcome is a status")); 3], &statuses);
     found.same("exit code", &Some(3), &replayed.told.code);
     let words = ["100.0 %", "HTTP 400", "hash_ids", "--omit-kv-hints"];
     found.says("the summary", &replayed.told.out, &words);

@@ -3,18 +3,16 @@
 //! No check depends on the pace of this machine: servers hold answers back until something has
 //! *arrived*, not for a time, and lateness is judged outside host stalls with a wide limit.
 
-use std::io::Read;
-use std::net::TcpStream;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use onbeat_shared::metrics::lateness::{in_stall, lateness_ns};
 use onbeat_shared::metrics::{ReportOptions, report};
 use onbeat_shared::run::Run;
 use tests::mooncake;
-use tests::scripted::{Scripted, answer, good_stream, request};
+use tests::scripted::{Scripted, answer, good_stream, reads_of_a_request, withholding};
 
 use crate::case::{Case, MILLI};
 use crate::found::Findings;
@@ -24,7 +22,7 @@ use crate::server::{NO_PYTHON, Odd, Recorder};
 /// The most that a send may be late outside host stalls, in microseconds: wide, for a machine that
 /// does other things too, and far from the two seconds that a stalled server takes.
 const LATE_US: f64 = 100_000.0;
-/// How long a server waits for requests that should come.
+/// How long requests that should come are waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn lateness_p99_us(run: &Run) -> f64 {
@@ -38,23 +36,7 @@ fn lateness_p99_us(run: &Run) -> f64 {
 pub(crate) fn stall(_case: &Case, found: &mut Findings) {
     const GAP_MS: i64 = 10;
     const STALL: std::ops::Range<usize> = 100..300;
-    let arrived = Arc::new((Mutex::new(0_usize), Condvar::new()));
-    let server = Scripted::start(move |_, mut stream| {
-        while request(&mut stream).is_some() {
-            let (count, came) = &*arrived;
-            let mut count = count.lock().expect("nobody panics with it");
-            let number = *count;
-            *count += 1;
-            came.notify_all();
-            if STALL.contains(&number) {
-                let waits = |count: &mut usize| *count < STALL.end;
-                drop(came.wait_timeout_while(count, PATIENCE, waits));
-            } else {
-                drop(count);
-            }
-            answer(&mut stream, &good_stream());
-        }
-    });
+    let server = withholding(STALL);
     let trace = Written::new("trace.jsonl", mooncake(400, 10, 20, 2));
     let replayed = replay(&trace.path, &format!("http://{}", server.address), &[]);
     let run = replayed.log();
@@ -184,19 +166,4 @@ pub(crate) fn one_packet(_case: &Case, found: &mut Findings) {
     // With the two algorithms at odds nearly every request on a warm connection takes 40 ms.
     let quarter = waits.get(waits.len() / 4).copied().unwrap_or(i64::MAX);
     found.holds("no mode at 40 ms", quarter < 38 * MILLI, format!("a quartile of {quarter} ns"));
-}
-
-/// Reads one small request; how many reads it took, or `None` at the end.
-fn reads_of_a_request(stream: &mut TcpStream) -> Option<usize> {
-    let (mut bytes, mut buffer) = (Vec::new(), [0; 16_384]);
-    for reads in 1.. {
-        match stream.read(&mut buffer) {
-            Ok(0) | Err(_) => return None,
-            Ok(read) => bytes.extend_from_slice(&buffer[..read]),
-        }
-        if bytes.ends_with(b"}") {
-            return Some(reads);
-        }
-    }
-    None
 }

@@ -204,8 +204,13 @@ pub(crate) fn replay_words<'a>(
     let fixed = [&["replay", text(trace), "--url", url, "--output", text(log)][..], &patience];
     // What a check proves does not depend on this machine's pace.
     let limit = ["--max-lateness-us", "60000000"];
-    let limit = if options.contains(&limit[0]) { &[][..] } else { &limit[..] };
-    [&fixed.concat(), limit, options].concat()
+    // A model that is named need not be asked for; a plan says this one, too.
+    let model = ["--model", "default"];
+    let unless_given = |option: &[&'a str; 2]| match options.contains(&option[0]) {
+        true => Vec::new(),
+        false => option.to_vec(),
+    };
+    [fixed.concat(), unless_given(&limit), unless_given(&model), options.to_vec()].concat()
 }
 
 /// A log, if it is there and reads.
