@@ -103,7 +103,7 @@ fn clippy(root: &Path) -> Result<Passed, String> {
 
 fn run_tests(root: &Path) -> Result<Passed, String> {
     let (totals, ended_well) = test::workspace(root)?;
-    test::verdict(totals, ended_well)?;
+    test::verdict(&totals, ended_well)?;
     Ok(Passed::Counted(totals))
 }
 
