@@ -209,51 +209,16 @@ fn replay(
     log: LogFile,
     watch: &mut dyn Watch,
 ) -> Result<Conducted, EngineError> {
-    let run_id = format!("{:x}-{:x}", unix_ns(), rustix::process::getpid().as_raw_nonzero());
     let options = RenderOptions {
         destinations: config
             .targets()
             .map(|target| Destination::new(&target.authority(), target.base_path()))
             .collect(),
-        run_id: run_id.clone(),
+        run_id: format!("{:x}-{:x}", unix_ns(), rustix::process::getpid().as_raw_nonzero()),
         ..config.render.clone()
     };
     let options = options.for_trace(&trace, config.plan.force_min_tokens)?;
-    let mut manifest = Manifest {
-        run_id,
-        onbeat_version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix_ns: unix_ns(),
-        mode: plan.mode.to_string(),
-        trace: source_of(&trace),
-        config: config.config.clone(),
-        targets: config.targets().map(Target::to_string).collect(),
-        host: host::describe(),
-        driver: driver.name().to_owned(),
-        cores: cpus.to_vec(),
-        pacing: PacingFacts {
-            kind: config.pacing.name().to_owned(),
-            wake_error_ns: 0,
-            stall_threshold_ns: stall::THRESHOLD_NS.cast_unsigned(),
-        },
-        max_lateness_us: config.max_lateness_us,
-        seed: options.seed,
-        token_source: "words-4096".to_owned(),
-        planned: u32::try_from(plan.rows.len()).expect("a plan is bounded by its index type"),
-        endpoint: options.path.clone().unwrap_or_else(|| options.endpoint.path().to_owned()),
-        model: options.model.clone(),
-        doctor: Some(doctor::glance(cpus).json()),
-        memory_lock: None,
-        memory_node: None,
-        realtime: None,
-        cache_curve: plan::cache_curve(&trace, &plan),
-        warm_up: None,
-        tls: reached.iter().find_map(|reached| reached.tls.clone()).map(|facts| Tls {
-            version: facts.version,
-            cipher: facts.cipher,
-            verified: !config.way.tls.insecure,
-            ..Tls::default()
-        }),
-    };
+    let mut manifest = manifest(config, &trace, &plan, &options, (cpus, driver), &reached);
     if config.wishes.numa_local {
         let node = memory_node::prefer(cpus);
         node.shortfall().iter().for_each(|words| watch.say(words));
@@ -285,6 +250,52 @@ fn replay(
         manifest.warm_up = Some(sent);
     }
     conduct(Job { plan, source, renderer, assignments, manifest, log }, watch)
+}
+
+/// What the log says of the run before it begins; what is found out on the way there is added.
+fn manifest(
+    config: &RunConfig,
+    trace: &Trace,
+    plan: &Plan,
+    options: &RenderOptions,
+    (cpus, driver): (&[u16], DriverKind),
+    reached: &[Reached],
+) -> Manifest {
+    Manifest {
+        run_id: options.run_id.clone(),
+        onbeat_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_ns: unix_ns(),
+        mode: plan.mode.to_string(),
+        trace: source_of(trace),
+        config: config.config.clone(),
+        targets: config.targets().map(Target::to_string).collect(),
+        host: host::describe(),
+        driver: driver.name().to_owned(),
+        cores: cpus.to_vec(),
+        pacing: PacingFacts {
+            kind: config.pacing.name().to_owned(),
+            wake_error_ns: 0,
+            stall_threshold_ns: stall::THRESHOLD_NS.cast_unsigned(),
+        },
+        max_lateness_us: config.max_lateness_us,
+        seed: options.seed,
+        token_source: "words-4096".to_owned(),
+        planned: u32::try_from(plan.rows.len()).expect("a plan is bounded by its index type"),
+        endpoint: options.path.clone().unwrap_or_else(|| options.endpoint.path().to_owned()),
+        model: options.model.clone(),
+        doctor: Some(doctor::glance(cpus).json()),
+        memory_lock: None,
+        memory_node: None,
+        realtime: None,
+        cache_curve: plan::cache_curve(trace, plan),
+        warm_up: None,
+        tls: reached.iter().find_map(|reached| reached.tls.clone()).map(|facts| Tls {
+            version: facts.version,
+            cipher: facts.cipher,
+            verified: !config.way.tls.insecure,
+            ..Tls::default()
+        }),
+    }
 }
 
 /// What is sent once before the run, if anything is.

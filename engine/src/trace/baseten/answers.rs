@@ -11,7 +11,7 @@ use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Format;
 
 use crate::trace::TraceError;
-use crate::trace::columns::{Digest, Table, cells, shards};
+use crate::trace::columns::{Digest, Opened, cells, shards};
 
 const ANSWER: &str = "output_text";
 
@@ -41,7 +41,8 @@ pub fn recorded_answers(
     let mut answers = vec![None; plan.len()];
     let mut found = false;
     for (source, shard) in (0_u32..).zip(&shards) {
-        let mut table = Table::open(&shard.path, shard.kind, &[ANSWER])?;
+        let opened = Opened::new(&shard.path, shard.kind)?;
+        let mut table = opened.table(&[ANSWER], None)?;
         let mut row = 0_u64;
         while let Some(batch) = table.next()? {
             let Some(column) = batch.columns[0].as_deref() else { break };

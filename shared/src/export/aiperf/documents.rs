@@ -143,7 +143,7 @@ fn input_config(export: &Export<'_>) -> Value {
             "type": "fixed_schedule",
             "requests": export.run.plan.len(),
         }],
-        "artifacts": {},
+        "artifacts": {"dir": "."},
     });
     if let Some(length_ns) = export.slice_ns {
         let seconds = crate::metrics::steps::seconds((0, length_ns));

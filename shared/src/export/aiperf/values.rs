@@ -2,8 +2,8 @@
 //!
 //! Tags, names and units are AIPerf 0.13's; a number that we do not know, or that means something
 //! else there, has no row here. Tokens are the server's counts, else content events and recorded
-//! lengths. Where definitions differ, ours stay: an answer that came as one content event has no
-//! inter-token latency (AIPerf says 0).
+//! lengths. Definitions are AIPerf's too: an answer that came as one content event has an
+//! inter-token latency of 0 here, where our own report has none.
 
 use crate::metrics::latency::{Metric, count, nanos, tokens_per_s_per_user};
 use crate::metrics::throughput::last_stamp;
@@ -36,7 +36,7 @@ pub(super) const REQUEST_METRICS: &[RequestMetric] = &[
     real("time_to_first_output_token", "Time to First Output Token", "ms", |run, i| {
         ms(run, i, Metric::FirstOutputToken)
     }),
-    real("inter_token_latency", "Inter Token Latency", "ms", |run, i| ms(run, i, Metric::Itl)),
+    real("inter_token_latency", "Inter Token Latency", "ms", token_gap_ms),
     real("decode_duration", "Decode Duration", "ms", |run, i| ms(run, i, Metric::Decode)),
     real(
         "output_token_throughput_per_user",
@@ -145,6 +145,12 @@ pub(super) fn input(run: &Run, i: usize) -> Option<f64> {
 
 fn asked(run: &Run, i: usize) -> Option<f64> {
     run.plan[i].max_tokens.filter(|&tokens| tokens > 0).map(f64::from)
+}
+
+/// Time between tokens, zero where all came at once.
+fn token_gap_ms(run: &Run, i: usize) -> Option<f64> {
+    let tokens = tokens::completion(run, i).filter(|&tokens| tokens >= 2)?;
+    Some(nanos(latency::decode_ns(run, i)?) / count(tokens - 1) / 1e6)
 }
 
 fn ms(run: &Run, i: usize, metric: Metric) -> Option<f64> {
