@@ -14,7 +14,8 @@ use crate::render::{Context, Endpoint, RenderOptions, Secret, When};
 #[derive(Clone, Debug, Args, Serialize)]
 #[command(next_help_heading = "Requests")]
 pub struct BodyFlags {
-    /// The model that is asked for (default: `default`).
+    /// The model that is asked for (default: the first that the server lists at /v1/models, or
+    /// `default` if it lists none).
     #[arg(long, short, visible_alias = "model-names", value_name = "NAME")]
     pub model: Option<String>,
 
