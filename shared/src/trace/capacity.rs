@@ -20,25 +20,42 @@ pub struct SizedCache {
     pub ideal_hit_rate: Option<f64>,
 }
 
-/// The hit rates of caches that hold so many tokens, for requests asked in `order`.
-#[must_use]
-pub fn hit_rates(trace: &Trace, order: &[usize], cache_tokens: &[u64]) -> Vec<SizedCache> {
-    let block_tokens = u64::from(trace.block_tokens).max(1);
-    let mut hits = vec![0_u64; cache_tokens.len()];
-    let (mut input, mut path) = (0_u64, Vec::new());
-    let mut cache = ScopedCache::new(trace);
-    let mut stack = Stack::default();
-    for &place in order {
-        let record = &trace.records[place];
-        let number = u32::try_from(place).expect("records are numbered in 32 bits");
-        let tokens = u64::from(record.input_tokens);
-        input += tokens;
-        path.clear();
-        let found = cache.cache_of(trace, number).ask_path(trace, record, &mut path);
-        let scope = stack.scope(trace.scope_of(number) as usize);
-        let known = &path[..found.prefix_blocks as usize];
-        for (hits, cache_tokens) in hits.iter_mut().zip(cache_tokens) {
+/// Caches of several sizes, asked with one request after the other.
+#[derive(Debug)]
+pub struct SizedCaches {
+    block_tokens: u64,
+    cache_tokens: Vec<u64>,
+    hits: Vec<u64>,
+    input: u64,
+    stack: Stack,
+}
+
+impl SizedCaches {
+    /// Empty caches that hold so many tokens each.
+    #[must_use]
+    pub fn new(trace: &Trace, cache_tokens: Vec<u64>) -> Self {
+        Self {
+            block_tokens: u64::from(trace.block_tokens).max(1),
+            hits: vec![0; cache_tokens.len()],
+            cache_tokens,
+            input: 0,
+            stack: Stack::default(),
+        }
+    }
+
+    /// Asks all caches for the `record`th request. `path` are the nodes of its blocks, of which the
+    /// first `known` were there before, as [`crate::trace::cache`] tells them.
+    ///
+    /// # Panics
+    /// When the trace has no such record, or the path fewer nodes than are known.
+    pub fn ask(&mut self, trace: &Trace, record: u32, path: &[u32], known: u32) {
+        let tokens = u64::from(trace.records[record as usize].input_tokens);
+        self.input += tokens;
+        let scope = self.stack.scope(trace.scope_of(record) as usize);
+        let (stack, block_tokens) = (&mut self.stack, self.block_tokens);
+        for (hits, cache_tokens) in self.hits.iter_mut().zip(&self.cache_tokens) {
             let blocks = cache_tokens / block_tokens;
+            let known = &path[..known as usize];
             let there = known.partition_point(|&node| stack.distance(scope, node) < blocks);
             *hits += (there as u64 * block_tokens).min(tokens);
         }
@@ -48,14 +65,38 @@ pub fn hit_rates(trace: &Trace, order: &[usize], cache_tokens: &[u64]) -> Vec<Si
         }
         stack.compact_if_sparse();
     }
-    let rate = |hits: u64| (input > 0).then(|| hits as f64 / input as f64);
-    let sized = cache_tokens.iter().zip(hits);
-    sized
-        .map(|(&cache_tokens, hits)| SizedCache { cache_tokens, ideal_hit_rate: rate(hits) })
-        .collect()
+
+    /// What each cache found, by size; sizes beyond the first that holds `all_tokens` are left out,
+    /// unless they are `wanted`.
+    #[must_use]
+    pub fn rates(&self, all_tokens: u64, wanted: &[u64]) -> Vec<SizedCache> {
+        let enough = self.cache_tokens.iter().copied().find(|&size| size >= all_tokens);
+        let rate = |hits: u64| (self.input > 0).then(|| hits as f64 / self.input as f64);
+        let sized = self.cache_tokens.iter().zip(&self.hits);
+        sized
+            .filter(|(size, _)| enough.is_none_or(|last| **size <= last) || wanted.contains(size))
+            .map(|(&cache_tokens, &hits)| SizedCache { cache_tokens, ideal_hit_rate: rate(hits) })
+            .collect()
+    }
 }
 
-/// Sizes 1, 2, 5, 10, … times ten thousand tokens, up to the first that holds all blocks.
+/// The hit rates of caches that hold so many tokens, for requests asked in `order`.
+#[must_use]
+pub fn hit_rates(trace: &Trace, order: &[usize], cache_tokens: &[u64]) -> Vec<SizedCache> {
+    let mut sized = SizedCaches::new(trace, cache_tokens.to_vec());
+    let mut cache = ScopedCache::new(trace);
+    let mut path = Vec::new();
+    for &place in order {
+        let number = u32::try_from(place).expect("records are numbered in 32 bits");
+        path.clear();
+        let own = cache.cache_of(trace, number);
+        let known = own.ask_path(trace, &trace.records[place], &mut path).prefix_blocks;
+        sized.ask(trace, number, &path, known);
+    }
+    sized.rates(u64::MAX, &[])
+}
+
+/// Sizes 1, 2, 5, 10, … times ten thousand tokens, up to the first of at least `all_tokens`.
 #[must_use]
 pub fn ladder(all_tokens: u64) -> Vec<u64> {
     let mut sizes = Vec::new();
@@ -226,7 +267,12 @@ mod tests {
     #[test]
     fn sizes_go_up_to_the_first_that_holds_all() {
         assert_eq!(ladder(0), [10_000]);
-        assert_eq!(ladder(60_000), [10_000, 20_000, 50_000, 100_000]);
+        assert_eq!(ladder(20_001), [10_000, 20_000, 50_000]);
+        let trace = trace(&[(32, &[1, 2])], 16);
+        let sizes = SizedCaches::new(&trace, vec![10_000, 20_000, 50_000, 70_000, 100_000])
+            .rates(20_001, &[70_000]);
+        let sizes: Vec<u64> = sizes.iter().map(|sized| sized.cache_tokens).collect();
+        assert_eq!(sizes, [10_000, 20_000, 50_000, 70_000]);
     }
 
     #[test]
@@ -252,10 +298,11 @@ mod tests {
             let given: Vec<(u32, &[u64])> =
                 lengths.iter().zip(&rows).map(|(&len, row)| (len, row.as_slice())).collect();
             let trace = trace(&given, 16);
-            let order: Vec<usize> = (0..rows.len()).collect();
             let sizes: Vec<u64> = (0..12).map(|blocks| blocks * 16).collect();
             let input: u32 = lengths.iter().sum();
-            for (blocks, found) in hit_rates(&trace, &order, &sizes).into_iter().enumerate() {
+            let order: Vec<usize> = (0..rows.len()).collect();
+            let found = hit_rates(&trace, &order, &sizes);
+            for (blocks, found) in found.into_iter().enumerate() {
                 let hits = by_hand(&rows, blocks) * 16;
                 let expected = (input > 0).then(|| hits as f64 / f64::from(input));
                 prop_assert_eq!(found.ideal_hit_rate, expected);

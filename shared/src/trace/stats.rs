@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::trace::agentic::stats::Conversations;
 use crate::trace::cache::ScopedCache;
-use crate::trace::capacity::{SizedCache, hit_rates, ladder};
+use crate::trace::capacity::{SizedCache, SizedCaches, ladder};
 use crate::trace::record::Record;
 use crate::trace::{Format, Trace};
 use crate::units::NANOS_PER_SECOND;
@@ -257,12 +257,20 @@ fn cache(trace: &Trace, order: &[usize], cache_tokens: &[u64]) -> Option<Cache> 
     let with_ids: Vec<u32> = counts.filter(|&count| count > 0).collect();
     let ids_per_row = lengths(with_ids)?;
     let mut ideal = ScopedCache::new(trace);
+    let most_tokens = trace.blocks.len() as u64 * u64::from(trace.block_tokens);
+    let mut sizes = [ladder(most_tokens).as_slice(), cache_tokens].concat();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut sized = SizedCaches::new(trace, sizes);
+    let mut path = Vec::new();
     let (mut input, mut prefix, mut set, mut without) = (0_u64, 0_u64, 0_u64, 0_u64);
     let mut rates = Vec::with_capacity(order.len());
     for &place in order {
         let record = &trace.records[place];
         let number = u32::try_from(place).expect("records are numbered in 32 bits");
-        let hits = ideal.ask(trace, number);
+        path.clear();
+        let hits = ideal.cache_of(trace, number).ask_path(trace, record, &mut path);
+        sized.ask(trace, number, &path, hits.prefix_blocks);
         input += u64::from(record.input_tokens);
         prefix += u64::from(hits.prefix_tokens);
         set += u64::from(hits.set_tokens);
@@ -273,9 +281,6 @@ fn cache(trace: &Trace, order: &[usize], cache_tokens: &[u64]) -> Option<Cache> 
     }
     rates.sort_unstable_by(f64::total_cmp);
     let all_tokens = ideal.prefixes() * u64::from(trace.block_tokens);
-    let mut sizes = [ladder(all_tokens).as_slice(), cache_tokens].concat();
-    sizes.sort_unstable();
-    sizes.dedup();
     let share = |tokens: u64| (input > 0).then(|| tokens as f64 / input as f64);
     Some(Cache {
         block_tokens: trace.block_tokens,
@@ -286,7 +291,7 @@ fn cache(trace: &Trace, order: &[usize], cache_tokens: &[u64]) -> Option<Cache> 
         ideal_set_overlap_rate: share(set),
         row_hit_rate_p50: (!rates.is_empty()).then(|| quantile(&rates, 0.5)),
         rows_without_hit: (!order.is_empty()).then(|| without as f64 / order.len() as f64),
-        by_capacity: hit_rates(trace, order, &sizes),
+        by_capacity: sized.rates(all_tokens, cache_tokens),
     })
 }
 
@@ -310,9 +315,10 @@ fn oddities(trace: &Trace, stats: &Stats) -> Vec<String> {
     if let Some(pause) = gap_max_s
         .filter(|&pause| pause >= 60.0 && gaps > 1 && pause > LONG_PAUSE * span_s / gaps as f64)
     {
-        words.push(format!(
-            "the longest pause is {pause:.0} s; --max-idle-gap-cap-seconds shortens pauses"
-        ));
+        // (What is not replayed by its times has other ways of shortening them.)
+        let is_scheduled = !matches!(trace.source.format, Format::Agentic | Format::Otel);
+        let cap = if is_scheduled { "; --max-idle-gap-cap-seconds shortens pauses" } else { "" };
+        words.push(format!("the longest pause is {pause:.0} s{cap}"));
     }
     if steps_back > 0 {
         words.push(format!(

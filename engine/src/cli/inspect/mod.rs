@@ -140,6 +140,7 @@ mod tests {
           sessions   3, 0 with follow-ups, longest 1 turn
           blocks     512 tokens each, 6 different ones, ids a row p50 4, p99 4, max 4
           cache      ideal hit rate 32.7 % of tokens (prefixes, infinite cache); 34.6 % as a set of blocks; median row 0.0 %; 66.7 % of rows hit nothing
+                     by tokens that a cache holds (oldest forgotten): 32.7 % with 10,000
           odd        line 3: output_length is 0; one token is asked for
                      50 % of the gaps between arrivals are zero: 3 rows share 2 instants
         "#);

@@ -14,7 +14,7 @@ pub(super) fn of_material(material: &Material) -> String {
     let mut text = format!("{}: {}\n", material.name, material.what);
     let instead = ("instead".to_owned(), material.instead.clone());
     for (name, words) in material.facts.iter().chain([&instead]) {
-        writeln!(text, "  {name:<10} {words}").expect("a String takes everything");
+        writeln!(text, "  {name:<13} {words}").expect("a String takes everything");
     }
     text
 }
@@ -33,7 +33,7 @@ pub(super) fn of_trace(trace: &Trace, stats: &Stats, wanted: &[u64]) -> String {
     line("arrivals", arrivals(&stats.arrivals));
     line("bursts", bursts(&stats.arrivals));
     for (name, found) in [("input", &stats.input_tokens), ("output", &stats.output_tokens)] {
-        line(name, found.as_ref().map_or_else(|| "unknown".to_owned(), lengths));
+        line(name, found.as_ref().map_or_else(|| "unknown".to_owned(), |own| lengths(own, *rows)));
     }
     let sessions = stats.sessions;
     line(
@@ -67,7 +67,11 @@ pub(super) fn of_trace(trace: &Trace, stats: &Stats, wanted: &[u64]) -> String {
 
 fn arrivals(arrivals: &Arrivals) -> String {
     // A slow trace's rate has two digits that count, too.
-    let places = if arrivals.mean_per_s.is_some_and(|rate| rate < 0.1) { 3 } else { 2 };
+    let places = match arrivals.mean_per_s {
+        Some(rate) if rate < 0.001 => 6,
+        Some(rate) if rate < 0.1 => 3,
+        _ => 2,
+    };
     let rate = known(arrivals.mean_per_s, places);
     let pause = arrivals.gap_max_s.map(|gap| format!(", longest pause {} s", decimal(gap, 1)));
     format!(
@@ -88,9 +92,13 @@ fn bursts(arrivals: &Arrivals) -> String {
     )
 }
 
-fn lengths(lengths: &Lengths) -> String {
+fn lengths(lengths: &Lengths, rows: u64) -> String {
+    let known = match lengths.count {
+        count if count < rows => format!(" (known of {} rows)", grouped(count)),
+        _ => String::new(),
+    };
     format!(
-        "tokens p10 {}, p50 {}, p90 {}, p99 {}, max {}, mean {}, {} in all",
+        "tokens{known} p10 {}, p50 {}, p90 {}, p99 {}, max {}, mean {}, {} in all",
         decimal(lengths.p10, 0),
         decimal(lengths.p50, 0),
         decimal(lengths.p90, 0),
@@ -165,9 +173,10 @@ fn conversations(found: &Conversations) -> Vec<(&'static str, String)> {
         (
             "agents",
             format!(
-                "{} conversations, {} sub-agents ({} empty) with {} requests, nested {} deep; mean \
-                 of conversations' own ideal hit rates {} %",
+                "{} {}, {} sub-agents ({} empty) with {} requests, nested {} deep; mean of \
+                 conversations' own ideal hit rates {} %",
                 grouped(found.count),
+                if found.count == 1 { "conversation" } else { "conversations" },
                 grouped(found.sub_agents),
                 grouped(found.empty_sub_agents),
                 grouped(found.sub_agent_requests),

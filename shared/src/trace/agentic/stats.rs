@@ -4,8 +4,8 @@
 //! where both are in file order; *overlapping* requests start before the recorded end of the one
 //! before them. A think time is *longer than its gap* when it exceeds the gap by more than a
 //! second, which no client can have waited. A step *extends* when its block ids start with all ids
-//! of the request before it, *shrinks* when it has fewer ids and they all lead that request's, and
-//! *rewrites* in every other case. What has no data is `None`.
+//! of the request before it, else *shrinks* when it has fewer ids, and else *rewrites*. What has no
+//! data is `None`.
 
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ pub struct Conversations {
     pub overlapping: u64,
     /// Steps that add to the block ids of the request before.
     pub extending_steps: u64,
-    /// Steps that drop block ids at the end and add none.
+    /// Steps to fewer block ids.
     pub shrinking_steps: u64,
     /// All other steps.
     pub rewriting_steps: u64,
@@ -149,10 +149,9 @@ impl Conversations {
             self.overlapping += u64::from(api_ns.is_some_and(|api_ns| gap_ns < api_ns));
             let old = trace.blocks_of(&trace.records[before]);
             let new = trace.blocks_of(record);
-            let common = old.common_prefix(new);
-            if common == old.len() {
+            if old.common_prefix(new) == old.len() {
                 self.extending_steps += 1;
-            } else if common == new.len() {
+            } else if new.len() < old.len() {
                 self.shrinking_steps += 1;
             } else {
                 self.rewriting_steps += 1;
