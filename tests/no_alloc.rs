@@ -3,6 +3,8 @@
 //! A binary of its own, because an allocator belongs to a whole process: the cores of other tests
 //! that run beside it would be counted as well.
 
+use std::sync::{Mutex, PoisonError};
+
 use onbeat::plan::Cancelling;
 use onbeat::render::When;
 use onbeat::replayer::driver::DriverKind;
@@ -11,6 +13,9 @@ use tests::{Scenario, drivers, mooncake};
 /// Remembers when the pacing cores allocate.
 #[global_allocator]
 static ALLOCATOR: tests::alloc::Watching = tests::alloc::Watching;
+
+/// One run after the other: beside each other they would be counted together.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Bytes that hold a tenth of the run's requests.
 const WINDOW: u64 = 500_000;
@@ -34,6 +39,7 @@ fn calls_of_a_run(driver: DriverKind, when: When, trace: &str) -> usize {
 }
 
 fn calls_of(mut scenario: Scenario, driver: DriverKind, when: When) -> usize {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     // A connection for every request, so that none is opened during the run, however slow the
     // machine is.
     scenario.config.driver = Some(driver);
@@ -54,7 +60,6 @@ fn calls_of(mut scenario: Scenario, driver: DriverKind, when: When) -> usize {
 fn the_hot_loop_does_not_allocate() {
     let alone = mooncake(300, 2, 900, 20);
     let repeating = sessions();
-    // One run after the other: beside each other they would be counted together.
     for driver in drivers() {
         for (when, trace) in [(When::All, &alone), (When::Ahead, &alone), (When::All, &repeating)] {
             let calls = calls_of_a_run(driver, when, trace);
