@@ -150,6 +150,7 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
         watch.say(&format!("{option} changes nothing: --url does not begin with https://"));
     }
     let shape = config.render.clone().for_trace(&trace, config.plan.force_min_tokens)?;
+    render::check_turns(&plan, &trace, &shape)?;
     readiness::wait(&config.readiness, config.targets(), &config.way, &shape, watch)?;
     let reached = reach_all(&config)?;
     go_on(watch)?;

@@ -103,11 +103,8 @@ pub fn prepare(
     options: RenderOptions,
     cores: u16,
 ) -> Result<Prepared, RenderError> {
-    let mut histories = Histories::of(&plan, &trace, &options)?;
+    let mut histories = turns(&plan, &trace, &options)?;
     if let Some(histories) = &mut histories {
-        if options.when == When::Ahead {
-            return Err(RenderError::LiveAhead);
-        }
         histories.reserve(cores, replies_budget(&options));
     }
     if options.when != When::Ahead {
@@ -218,6 +215,30 @@ pub fn check_prompts(plan: &Plan, trace: &Trace) -> Result<(), RenderError> {
     })
 }
 
+/// Refuses turns that repeat others where that is not possible, as [`prepare`] does.
+///
+/// # Errors
+/// When they do not wait for each other, or are to be rendered ahead.
+pub fn check_turns(
+    plan: &Plan,
+    trace: &Trace,
+    options: &RenderOptions,
+) -> Result<(), RenderError> {
+    turns(plan, trace, options).map(|_| ())
+}
+
+fn turns(
+    plan: &Plan,
+    trace: &Trace,
+    options: &RenderOptions,
+) -> Result<Option<Histories>, RenderError> {
+    let histories = Histories::of(plan, trace, options)?;
+    if histories.is_some() && options.when == When::Ahead {
+        return Err(RenderError::LiveAhead);
+    }
+    Ok(histories)
+}
+
 /// Bodies as a plan shows them before anything was sent: what only the server can say is `null`.
 #[derive(Debug)]
 pub struct Preview<'a> {
@@ -237,7 +258,7 @@ impl<'a> Preview<'a> {
         trace: &'a Trace,
         options: &'a RenderOptions,
     ) -> Result<Self, RenderError> {
-        let histories = Histories::of(plan, trace, options)?;
+        let histories = turns(plan, trace, options)?;
         Ok(Self { plan, trace, options, histories })
     }
 
