@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use onbeat::net::target::Target;
-use onbeat::render::Context;
+use onbeat::plan::PlanMode;
+use onbeat::render::{Context, Endpoint, When};
 use onbeat_shared::log::{Class, DoneFlags};
 use onbeat_shared::metrics::{ReportOptions, report};
 use onbeat_shared::run::Run;
@@ -156,6 +157,27 @@ fn prompts_grow_by_what_the_server_said() {
             assert_eq!(told, context.is_none(), "{:?}", outcome.said);
         }
     }
+}
+
+#[test]
+fn what_cannot_be_repeated_is_refused_before_anybody_is_asked() {
+    let refused = |change: fn(&mut Scenario)| {
+        let mut scenario = Scenario::new(&session(&["one", "two"], 4));
+        change(&mut scenario);
+        let log = scenario.log_path();
+        let words = scenario.fail().to_string();
+        assert!(!log.exists() && words.contains("message_array_with_responses"), "{words}");
+        words
+    };
+    let strict = refused(|scenario| scenario.config.plan.mode = PlanMode::OpenLoopStrict);
+    assert!(strict.contains("line 2") && strict.contains("--open-loop-strict"), "{strict}");
+    let ahead = refused(|scenario| scenario.config.render.when = When::Ahead);
+    assert!(ahead.contains("leave out --render ahead"), "{ahead}");
+    let completions = refused(|scenario| {
+        scenario.config.render.endpoint = Endpoint::Completions;
+        scenario.config.render.endpoint_named = true;
+    });
+    assert!(completions.contains("use --endpoint-type chat"), "{completions}");
 }
 
 #[test]

@@ -219,11 +219,7 @@ pub fn check_prompts(plan: &Plan, trace: &Trace) -> Result<(), RenderError> {
 ///
 /// # Errors
 /// When they do not wait for each other, or are to be rendered ahead.
-pub fn check_turns(
-    plan: &Plan,
-    trace: &Trace,
-    options: &RenderOptions,
-) -> Result<(), RenderError> {
+pub fn check_turns(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<(), RenderError> {
     turns(plan, trace, options).map(|_| ())
 }
 

@@ -337,6 +337,20 @@ mod tests {
     }
 
     #[test]
+    fn context_modes_are_aiperfs_and_the_one_without_meaning_is_refused() {
+        let meant = |mode: &str| parse(&["--context-mode", mode]).expect("parses").options();
+        for (mode, context) in [
+            ("message_array_with_responses", Context::Alone),
+            ("deltas_with_responses", Context::Turns),
+            ("deltas_without_responses", Context::LiveAnswers),
+        ] {
+            assert_eq!(meant(mode).expect("meant").context, Some(context), "{mode}");
+        }
+        let words = meant("message_array_without_responses").expect_err("reserved").to_string();
+        assert!(words.contains("reserves") && words.contains("deltas_without_responses"), "{words}");
+    }
+
+    #[test]
     fn secrets_show_nowhere() {
         let flags = parse(&["--api-key", "hunter2", "-H", "X-Key: hunter2"]).expect("parses");
         let json = serde_json::to_string(&flags).expect("serialises");
