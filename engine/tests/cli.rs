@@ -317,3 +317,32 @@ fn a_server_that_refuses_a_member_is_quoted_with_the_option_that_leaves_it_out()
     assert!(flat.contains("HTTP 400: Unrecognized request argument: stream_options"), "{words}");
     assert!(flat.contains("the server does not take stream_options: try --no-include-usage"));
 }
+
+#[test]
+fn goals_slices_and_warm_up_are_typed_as_peers_type_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mock = MockProcess::start();
+    let trace = write_trace(folder.path(), 5, 30);
+    let more = ["--goodput", "ttft:60000", "tpot:60000", "--slice-duration", "0.05"];
+    let more = [&more[..], &["--warmup-request-count", "2"]].concat();
+    let (child, log) = replay_with(folder.path(), &mock.url, &trace, &more);
+    let output = child.wait_with_output().expect("it ends");
+    let shown = text(&output.stdout);
+    for words in ["5 requests meet every goal", "slice, s", "Warm-up      2 requests before zero"] {
+        assert!(shown.contains(words), "{words} is not in\n{shown}\n{}", text(&output.stderr));
+    }
+    let log = log.to_string_lossy().into_owned();
+    let report = onbeat(&["report", &log, "--format", "json", "--slice-duration", "0.05"]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let slices = report["slices"].as_array().expect("slices");
+    let sent: u64 = slices.iter().filter_map(|slice| slice["sent"].as_u64()).sum();
+    assert_eq!((sent, &report["run"]["warm_up"]["ok"]), (5, &serde_json::json!(2)));
+    let files = folder.path().join("artifacts");
+    let export = ["export", &log, "--as", "aiperf", "--output", &files.to_string_lossy()];
+    assert!(onbeat(&export).status.success());
+    let lines = std::fs::read_to_string(files.join("profile_export.jsonl")).expect("written");
+    assert_eq!(lines.lines().count(), 5);
+    let bench = onbeat(&["export", &log, "--as", "vllm-bench"]);
+    let bench: serde_json::Value = serde_json::from_slice(&bench.stdout).expect("JSON");
+    assert_eq!(bench["completed"], 5);
+}

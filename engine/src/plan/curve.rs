@@ -5,6 +5,7 @@
 //! that are asked for, so beyond a bound the curve is left out: a replay must not wait for it.
 
 use onbeat_shared::log::header::CacheSize;
+use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::capacity::{hit_rates, ladder};
 
@@ -21,7 +22,7 @@ pub fn cache_curve(trace: &Trace, plan: &Plan) -> Vec<CacheSize> {
     if blocks == 0 || blocks > BLOCKS_MAX || plan.copies > 1 {
         return Vec::new();
     }
-    let new = |row: &onbeat_shared::log::plan_row::PlanRow| {
+    let new = |row: &PlanRow| {
         let known = row.ideal_cached_tokens.unwrap_or(0);
         u64::from(row.input_tokens.unwrap_or(0).saturating_sub(known))
     };
@@ -40,6 +41,7 @@ pub fn cache_curve(trace: &Trace, plan: &Plan) -> Vec<CacheSize> {
 mod tests {
     use super::*;
     use crate::plan::{PlanOptions, build};
+    use crate::trace::{TraceOptions, load};
 
     #[test]
     fn the_largest_cache_has_what_an_infinite_one_has() {
@@ -53,7 +55,7 @@ mod tests {
         };
         // The first prompt comes back after another one, which a cache of one prompt forgets.
         std::fs::write(&path, [row(0, 0), row(1, 100), row(2, 0)].concat()).expect("room");
-        let trace = crate::trace::load(&path, &Default::default()).expect("a trace");
+        let trace = load(&path, &TraceOptions::default()).expect("a trace");
         let plan = build(&trace, &PlanOptions::default()).expect("a plan");
         let curve = cache_curve(&trace, &plan);
         let shown: Vec<_> = curve.iter().map(|size| size.cache_tokens).collect();

@@ -49,23 +49,22 @@ fn head(run: &Run, sent: usize) -> Map<String, Value> {
     let backend = if chat { "openai-chat" } else { "openai" };
     let started = Timestamp::from_nanosecond(i128::from(run.started_unix_ns()));
     let date = started.map(|time| time.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M%S"));
-    let head = json!({
-        "date": date.map(|date| date.to_string()).unwrap_or_default(),
-        "backend": backend,
-        "endpoint_type": backend,
-        "label": null,
-        "model_id": manifest.model,
-        "tokenizer_id": manifest.model,
-        "num_prompts": sent,
-        "request_rate": "inf",
-        "burstiness": 1.0,
-        "max_concurrency": null,
-        "onbeat_version": manifest.onbeat_version,
-        "onbeat_run_id": manifest.run_id,
-        "onbeat_mode": manifest.mode,
-    });
-    let Value::Object(head) = head else { unreachable!("an object was written") };
-    head
+    let values = [
+        ("date", json!(date.map(|date| date.to_string()).unwrap_or_default())),
+        ("backend", json!(backend)),
+        ("endpoint_type", json!(backend)),
+        ("label", Value::Null),
+        ("model_id", json!(manifest.model)),
+        ("tokenizer_id", json!(manifest.model)),
+        ("num_prompts", json!(sent)),
+        ("request_rate", json!("inf")),
+        ("burstiness", json!(1.0)),
+        ("max_concurrency", Value::Null),
+        ("onbeat_version", json!(manifest.onbeat_version)),
+        ("onbeat_run_id", json!(manifest.run_id)),
+        ("onbeat_mode", json!(manifest.mode)),
+    ];
+    values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 fn totals(object: &mut Map<String, Value>, run: &Run, goals: &Goals, requests: &[usize]) {

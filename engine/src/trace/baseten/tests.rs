@@ -12,13 +12,15 @@ use arrow_array::{
     StringViewArray, TimestampMicrosecondArray, TimestampMillisecondArray,
     TimestampNanosecondArray, UInt32Array, UInt64Array,
 };
+use onbeat_shared::log::header::TraceSource;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::SessionIndex;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
-use crate::trace::{Digesting, SessionKey, TraceOptions, load, load_prompts};
+use crate::plan::{PlanOptions, build};
+use crate::trace::{Digesting, SessionKey, TraceOptions, load, load_prompts, recorded_answers};
 
 type Columns = Vec<(&'static str, ArrayRef)>;
 
@@ -445,4 +447,47 @@ fn damaged_files_are_told_apart_from_empty_ones() {
         plain().into_iter().map(|(name, column)| (name, column.slice(0, 0))).collect();
     write(file.path(), &empty, properties());
     assert!(refused().contains("has no rows"), "{}", refused());
+}
+
+#[test]
+fn what_the_answers_were_reaches_the_plan_and_their_texts_are_read_when_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.parquet");
+    let cached = Arc::new(Float64Array::from(vec![Some(64.0), None, Some(-1.0), Some(0.0)]));
+    write(&path, &with("cached_tokens_reference", cached), properties());
+    let trace = load(&path, &TraceOptions::default()).expect("reads");
+    let plan = build(&trace, &PlanOptions::default()).expect("a plan");
+    let told: Vec<_> = (plan.recorded.iter())
+        .map(|row| (row.request.0, row.cached_tokens, row.duration_ns, row.cancelled))
+        .collect();
+    // In send order: rows 2, 3, 4 and 1 of the file.
+    let us = |us: i64| Some(us * 1_000);
+    assert_eq!(
+        told,
+        [
+            (0, None, None, Some(false)),
+            (1, None, us(0), Some(true)),
+            (2, Some(0), us(100_000), Some(false)),
+            (3, Some(64), us(1_500), Some(false)),
+        ]
+    );
+    let mut source = TraceSource {
+        sha256: trace.source.sha256.clone(),
+        format: "baseten_trace".to_owned(),
+        ..TraceSource::default()
+    };
+    let texts = recorded_answers(&path, &source, &plan.rows).expect("they are there");
+    let texts: Vec<_> = texts.iter().map(|text| text.as_deref().expect("a text")).collect();
+    assert_eq!(texts, ["x", "y", "z", "w"]);
+    source.sha256 = "0".repeat(64);
+    let error = recorded_answers(&path, &source, &plan.rows).expect_err("another trace");
+    assert!(error.to_string().contains("is not the trace that was replayed"), "{error}");
+    source.format = "mooncake_trace".to_owned();
+    let error = recorded_answers(&path, &source, &plan.rows).expect_err("another format");
+    assert!(error.to_string().contains("records no answers"), "{error}");
+    // Rows that say nothing of their answers have no row in the log.
+    let mut silent = plain();
+    silent.retain(|(name, _)| !["request_canceled", "duration_e2e_ms"].contains(name));
+    let plan = build(&loaded(&silent).expect("reads"), &PlanOptions::default()).expect("a plan");
+    assert_eq!(plan.recorded, []);
 }
