@@ -347,7 +347,10 @@ mod tests {
             assert_eq!(meant(mode).expect("meant").context, Some(context), "{mode}");
         }
         let words = meant("message_array_without_responses").expect_err("reserved").to_string();
-        assert!(words.contains("reserves") && words.contains("deltas_without_responses"), "{words}");
+        assert!(
+            words.contains("reserves") && words.contains("deltas_without_responses"),
+            "{words}"
+        );
     }
 
     #[test]
