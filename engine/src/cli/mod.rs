@@ -15,6 +15,7 @@ pub mod progress;
 pub mod reference;
 pub mod replay;
 pub mod report;
+mod steps;
 pub mod summary;
 
 use std::ffi::OsString;

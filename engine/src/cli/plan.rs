@@ -22,6 +22,7 @@ use crate::cli::flags::timing::TimingFlags;
 use crate::cli::flags::trace::TraceFlags;
 use crate::cli::printing;
 use crate::cli::report::GoalFlags;
+use crate::cli::steps;
 use crate::error::EngineError;
 use crate::plan::{self, LeftOut, Plan};
 use crate::render::{Preview, budget_bytes, check_prompts};
@@ -66,10 +67,18 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let options = args.cancel.apply(args.timing.options(args.body.seed)?);
     let mut render = args.body.options()?;
     let path = args.trace.path()?;
-    let mut trace = trace::load(path, &args.trace.options())?;
+    let mut trace = trace::read(path, &args.trace.options())?;
+    let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    if let (Some(agentic), Some(found)) = (&trace.recorded.agentic, plan::steps(&trace)) {
+        if args.bodies {
+            let words = "--bodies: an agentic trace's bodies repeat what the server replies";
+            return Err(EngineError::Usage(words.into()));
+        }
+        return steps::run(&trace, agentic, &found, limit, out);
+    }
+    trace::check_scheduled(path, &trace)?;
     let synthesised = plan::synthesise(&mut trace, &options)?;
     let plan = plan::build(&trace, &options)?;
-    let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if args.bodies {
         render = render.for_trace(&trace, options.force_min_tokens)?;
         check_prompts(&plan, &trace)?;
@@ -93,7 +102,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     let bodies = args.bodies.then(|| Preview::new(&plan, &trace, &render)).transpose()?;
     if bodies.as_ref().is_some_and(|bodies| bodies.is_open(limit)) {
-        tell("later turns repeat the server's replies, which are yet to come: null stands for them");
+        tell(
+            "later turns repeat the server's replies, which are yet to come: null stands for them",
+        );
     }
     let printed = print(&plan, &trace, bodies.as_ref(), limit, &mut out).and_then(|()| out.flush());
     match printed {

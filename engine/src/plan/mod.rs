@@ -16,6 +16,7 @@ mod recorded;
 mod sample;
 mod schedule;
 mod shard;
+mod steps;
 mod synthesis;
 mod tile;
 mod twister;
@@ -35,6 +36,7 @@ pub use crate::plan::curve::cache_curve;
 pub use crate::plan::error::PlanError;
 pub use crate::plan::options::PlanOptions;
 pub use crate::plan::sample::Share;
+pub use crate::plan::steps::{Step, Steps, steps};
 pub use crate::plan::synthesis::{Factor, Synthesis, synthesise};
 pub use crate::plan::tile::id_of_copy;
 

@@ -125,10 +125,17 @@ impl Digesting {
 /// a row that is wrong.
 pub fn load(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
     let trace = read(path, options)?;
-    match only_inspected(trace.source.format) {
-        Some(words) => Err(TraceError::file(path, words)),
-        None => Ok(trace),
-    }
+    check_scheduled(path, &trace)?;
+    Ok(trace)
+}
+
+/// Refuses a trace that no schedule is made of.
+///
+/// # Errors
+/// When it is one: why, and what to do instead.
+pub fn check_scheduled(path: &Path, trace: &Trace) -> Result<(), TraceError> {
+    let words = only_inspected(trace.source.format);
+    words.map_or(Ok(()), |words| Err(TraceError::file(path, words)))
 }
 
 /// Reads a trace of any format.
@@ -166,7 +173,8 @@ const fn only_inspected(format: Format) -> Option<&'static str> {
     match format {
         Format::Agentic => Some(
             "is an agentic trace, which this version inspects and does not replay: its users, their \
-             pauses and their sub-agents are no schedule of rows; try `onbeat inspect`",
+             pauses and their sub-agents are no schedule of rows; `onbeat inspect` says what is in \
+             it, and `onbeat plan` which request waits for which",
         ),
         Format::Otel => Some(
             "is a trace of OpenTelemetry spans, which this version inspects and does not replay: \

@@ -141,10 +141,17 @@ fn of_text(text: &[u8]) -> Option<Found> {
     if text.first() != Some(&b'{') {
         return Kind::of_table_row(line).map(Found::Material);
     }
-    let value = |name: &str| Members::of(text).find(|member| member.is_called(name));
-    let starts =
-        |name: &str, with: u8| value(name).is_some_and(|own| own.value.first() == Some(&with));
-    if starts("requests", b'[') && CONVERSATION.into_iter().any(|name| value(name).is_some()) {
+    // The start may end inside a text, or behind a backslash in one; then it is closed.
+    let closed = [b"".as_slice(), b"\"", b"\"\""].map(|end| [text, end].concat());
+    let first_of = |name: &str| {
+        let named = |text: &Vec<u8>| {
+            let member = Members::of(text).find(|member| member.is_called(name))?;
+            Some(member.value.first().copied().unwrap_or(0))
+        };
+        closed.iter().find_map(named)
+    };
+    let starts = |name: &str, with: u8| first_of(name) == Some(with);
+    if starts("requests", b'[') && CONVERSATION.into_iter().any(|name| first_of(name).is_some()) {
         return Some(Found::Agentic);
     }
     if starts("spans", b'[') {
@@ -166,6 +173,8 @@ mod tests {
         for (text, found) in [
             ("{\"id\":\"x\",\n\"block_size\":64,\"requests\":[{\"t\":0", Some(Found::Agentic)),
             ("{\"requests\":[],\"models\":[]}", Some(Found::Agentic)),
+            ("{\"block_size\":64,\"requests\":[{\"type\":\"n", Some(Found::Agentic)),
+            ("{\"block_size\":64,\"requests\":[{\"type\":\"n\\", Some(Found::Agentic)),
             ("{\"requests\":7,\"models\":[]}", None),
             ("{\"trace_id\":\"a\",\"spans\":[]}", Some(Found::Otel)),
             ("{\"timestamp\":\"8\",\"hash_ids\":{\"history\":[]}}\n{}", Some(Found::RagPulse)),

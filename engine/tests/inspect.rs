@@ -1,0 +1,133 @@
+//! `onbeat inspect` and `onbeat plan` of the real binary on a small file of every format.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn onbeat(words: &[&str], path: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_onbeat"))
+        .args(words)
+        .arg(path)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary was built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn write(folder: &Path, name: &str, words: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, words).expect("the folder is writable");
+    path
+}
+
+fn inspected(path: &Path) -> Value {
+    let told = onbeat(&["inspect", "--format", "json"], path);
+    assert!(told.status.success(), "{}: {}", path.display(), text(&told.stderr));
+    let page = onbeat(&["inspect"], path);
+    assert!(page.status.success() && page.stdout.len() > 100, "{}", path.display());
+    serde_json::from_slice(&told.stdout).expect("JSON")
+}
+
+const CONVERSATION: &str = r#"{"id":"t","models":["m"],"block_size":64,"tool_tokens":64,
+    "system_tokens":0,"requests":[
+    {"t":0.0,"type":"s","model":"m","in":128,"out":4,"hash_ids":[1,2],"stop":""},
+    {"type":"subagent","t":2.0,"agent_id":"x","requests":[
+        {"t":0.0,"type":"n","in":64,"out":2,"hash_ids":[9]},
+        {"t":0.5,"type":"n","in":128,"out":2,"hash_ids":[9,10],"think_time":0.25}]},
+    {"type":"subagent","t":2.5,"agent_id":"empty","requests":[]},
+    {"t":4.0,"type":"s","in":192,"out":4,"hash_ids":[1,2,3],"think_time":1}]}"#;
+
+#[test]
+fn rows_and_tables_of_every_format_are_inspected() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n";
+    let burst = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n\
+                 5,ChatGPT,472,18,490,Conversation log\n";
+    let mooncake =
+        "{\"timestamp\":0,\"input_length\":600,\"output_length\":1,\"hash_ids\":[0,1]}\n";
+    let bailian = "{\"chat_id\":1,\"parent_chat_id\":-1,\"timestamp\":0.5,\"input_length\":20,\
+                   \"output_length\":4,\"turn\":1,\"hash_ids\":[3,4]}\n";
+    let dialect = "{\"session_id\":\"s\",\"timestamp\":0,\"input_length\":9,\"output_length\":1}\n\
+                   {\"session_id\":\"s\",\"delay\":5,\"input_length\":9,\"output_length\":1}\n";
+    let pulse = "{\"timestamp\":\"8\",\"input_length\":12,\"output_length\":3,\"hash_ids\":{},\
+                 \"session_id\":\"a\"}\n";
+    let spans = r#"{"trace_id":"a","spans":[{"start_time":"2026-02-25T12:00:00",
+        "end_time":"2026-02-25T12:00:01","attributes":{"gen_ai.input.messages":"[]"}}]}"#;
+    for (name, words, format, rows) in [
+        ("azure.csv", azure, "azure_csv", 1),
+        ("burst.csv", burst, "burst_gpt_trace", 1),
+        ("mooncake.jsonl", mooncake, "mooncake_trace", 1),
+        ("bailian.jsonl", bailian, "bailian_trace", 1),
+        ("dialect.jsonl", dialect, "mooncake_trace", 2),
+        ("0_trace.jsonl", pulse, "ragpulse", 1),
+        ("spans.json", spans, "otel", 1),
+        ("conversation.json", CONVERSATION, "agentic", 4),
+    ] {
+        let json = inspected(&write(folder.path(), name, words));
+        assert_eq!(json["trace"]["format"], format, "{name}");
+        assert_eq!(json["rows"], rows, "{name}");
+        assert!(json["arrivals"]["span_s"].is_number(), "{name}");
+    }
+}
+
+#[test]
+fn files_that_go_with_a_trace_say_what_to_open_instead() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, words, what, instead) in [
+        ("2.jsonl", "{\"passage_id\":0,\"token_length\":84}\n", "RAGPulse", "0_trace.jsonl"),
+        ("t.csv", "0,0,0,,0,0\n600,1,1,Gamma,1,1\n", "ServeGen", "generate requests"),
+        ("d.json", "{\"0\": {\"input_tokens\": \"{9: 1.0}\"}}", "ServeGen", "generate requests"),
+    ] {
+        let path = write(folder.path(), name, words);
+        let json = inspected(&path);
+        let has = |key: &str, words: &str| {
+            json["material"][key].as_str().is_some_and(|own| own.contains(words))
+        };
+        assert!(has("what", what) && has("instead", instead), "{json}");
+        let plan = onbeat(&["plan"], &path);
+        assert_eq!(plan.status.code(), Some(1), "{name}");
+        assert!(text(&plan.stderr).contains(instead), "{}", text(&plan.stderr));
+    }
+}
+
+#[test]
+fn a_folder_of_conversations_is_one_trace() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    write(folder.path(), "a.json", CONVERSATION);
+    write(folder.path(), "b.json", &CONVERSATION.replace("\"t\",", "\"u\","));
+    let json = inspected(folder.path());
+    assert_eq!((&json["rows"], &json["conversations"]["count"]), (&8.into(), &2.into()));
+    assert_eq!(json["conversations"]["empty_sub_agents"], 2);
+    // Ids hold in their conversation only: the second one finds nothing of the first.
+    assert_eq!(json["cache"]["ideal_hit_rate"], 192.0 / 512.0);
+    let told = onbeat(&["inspect", "--cache-tokens", "64"], folder.path());
+    let page = text(&told.stdout);
+    assert!(page.contains("2 conversations, 4 sub-agents (2 empty) with 4 requests"), "{page}");
+    assert!(page.contains("ask for the same as another one (u is t again)"), "{page}");
+    assert!(page.contains(" % with 64\n"), "{page}");
+}
+
+#[test]
+fn a_plan_of_conversations_says_who_waits_for_whom() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = write(folder.path(), "c.json", CONVERSATION);
+    let plan = onbeat(&["plan"], &path);
+    assert!(plan.status.success(), "{}", text(&plan.stderr));
+    let lines: Vec<Value> =
+        text(&plan.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let column = |key: &str| lines.iter().map(|line| line[key].clone()).collect::<Vec<_>>();
+    assert_eq!(column("session"), ["t", "t-SA1", "t-SA1", "t"]);
+    assert_eq!(column("source")[2], "c.json#requests[1].requests[1]");
+    assert_eq!(column("after"), [Value::Null, 0.into(), 1.into(), 0.into()]);
+    let second = 1_000_000_000;
+    assert_eq!(column("think_ns"), [Value::Null, 0.into(), (second / 4).into(), second.into()]);
+    assert_eq!(lines[3]["also_after"], serde_json::json!([2]));
+    let replay = onbeat(&["replay", "--url", "http://127.0.0.1:9"], &path);
+    assert_eq!(replay.status.code(), Some(1));
+    let words = text(&replay.stderr);
+    assert!(words.contains("inspects and does not replay"), "{words}");
+}
