@@ -10,6 +10,8 @@ pub(super) struct History {
     pub(super) sent: Option<RunNanos>,
     /// When it ended.
     pub(super) ended: Option<RunNanos>,
+    /// Whether its time was up before its answer came.
+    pub(super) cancelled: bool,
 }
 
 /// A request leaves once, not before it is due, not before its predecessor has ended and its think
@@ -38,6 +40,20 @@ pub(super) fn whole(rows: &[PlanRow], history: &[History]) {
         if let Some(after) = row.after {
             let before = history[after.as_usize()].ended.expect("its predecessor has ended");
             assert!(sent >= before, "request {index} overtook its predecessor");
+        }
+    }
+}
+
+/// A request is cancelled the moment its time is up, and only if it has one; one that is not ended
+/// by then.
+pub(super) fn cancelled_on_time(after_ns: &[Option<i64>], history: &[History]) {
+    for (index, (after_ns, history)) in after_ns.iter().zip(history).enumerate() {
+        let (sent, ended) = history.sent.zip(history.ended).expect("every request ends");
+        let took_ns = ended.0 - sent.0;
+        match (after_ns, history.cancelled) {
+            (Some(after_ns), true) => assert_eq!(took_ns, *after_ns, "request {index}"),
+            (Some(after_ns), false) => assert!(took_ns <= *after_ns, "request {index} went on"),
+            (None, cancelled) => assert!(!cancelled, "request {index} was to be answered"),
         }
     }
 }

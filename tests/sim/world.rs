@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use onbeat::clock::{Clock, SimClock};
+use onbeat::policy::cancel::Cancellations;
 use onbeat::policy::queue::ReadyQueue;
 use onbeat::policy::session::Sessions;
 use onbeat_shared::log::plan_row::PlanRow;
@@ -15,6 +16,8 @@ use super::random::Random;
 /// One run from its seed.
 pub(super) struct World {
     rows: Vec<PlanRow>,
+    /// How long after they left some requests are cancelled.
+    cancel_after: Vec<Option<i64>>,
     random: Random,
 }
 
@@ -22,7 +25,12 @@ impl World {
     pub(super) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let rows = plan(&mut random);
-        Self { rows, random }
+        let after = |random: &mut Random| {
+            let ns = i64::try_from(random.below(6_000_000)).expect("milliseconds");
+            random.one_in(4).then_some(ns)
+        };
+        let cancel_after = rows.iter().map(|_| after(&mut random)).collect();
+        Self { rows, cancel_after, random }
     }
 
     /// Runs until nothing is left to do; returns every request's history.
@@ -32,6 +40,8 @@ impl World {
         let mut queue = ReadyQueue::new(&self.rows, CoreIndex(0));
         let mut history = vec![History::default(); self.rows.len()];
         let mut answers: BinaryHeap<Reverse<(i64, u32)>> = BinaryHeap::new();
+        let cancelled = self.cancel_after.iter().flatten().count();
+        let mut timers = Cancellations::new(cancelled);
         let mut left = Vec::new();
         loop {
             let now = RunNanos(clock.now_ns());
@@ -40,23 +50,40 @@ impl World {
                 checks::sent_on_time(&self.rows, &history, index, now);
                 history[index].sent = Some(now);
                 left.push((now, ready.request.0));
+                if let Some(after_ns) = self.cancel_after[index] {
+                    timers.start(ready.request, 0, now, after_ns);
+                }
                 answers.push(Reverse((now.0 + self.service_ns(), ready.request.0)));
             }
             // At one instant the server's news comes before the next look at the schedule.
             let answer = answers.peek().map(|&Reverse((at, _))| at);
             let due = queue.peek().map(|ready| ready.at.0);
-            let Some(next) = answer.into_iter().chain(due).min() else { break };
+            let timer = timers.next().map(|at| at.0);
+            let Some(next) = answer.into_iter().chain(due).chain(timer).min() else { break };
             clock.advance_to(next);
             while let Some(&Reverse((at, request))) = answers.peek()
                 && at <= next
             {
                 answers.pop();
-                history[request as usize].ended = Some(RunNanos(at));
-                sessions.end(RequestIndex(request), RunNanos(at), |ready| queue.push(ready));
+                let history = &mut history[request as usize];
+                // Nobody hears the answer to a cancelled request.
+                if history.ended.is_none() {
+                    history.ended = Some(RunNanos(at));
+                    sessions.end(RequestIndex(request), RunNanos(at), |ready| queue.push(ready));
+                }
+            }
+            while let Some((request, _)) = timers.pop(RunNanos(next)) {
+                let history = &mut history[request.as_usize()];
+                if history.ended.is_none() {
+                    history.ended = Some(RunNanos(next));
+                    history.cancelled = true;
+                    sessions.end(request, RunNanos(next), |ready| queue.push(ready));
+                }
             }
         }
         checks::in_order(&left);
         checks::whole(&self.rows, &history);
+        checks::cancelled_on_time(&self.cancel_after, &history);
         history
     }
 

@@ -32,14 +32,12 @@ pub struct CancelFlags {
 impl CancelFlags {
     /// The schedule's options with these among them.
     #[must_use]
-    pub fn apply(&self, options: PlanOptions) -> PlanOptions {
+    pub fn apply(&self, mut options: PlanOptions) -> PlanOptions {
         let delay_ns = self.request_cancellation_delay.as_ref().map_or(0, |typed| typed.value);
         let cancelling = |share: &Typed<Option<Share>>| Cancelling { share: share.value, delay_ns };
-        PlanOptions {
-            cancelling: self.request_cancellation_rate.as_ref().map(cancelling),
-            replay_cancellations: self.replay_cancellations,
-            ..options
-        }
+        options.cancelling = self.request_cancellation_rate.as_ref().map(cancelling);
+        options.replay_cancellations = self.replay_cancellations;
+        options
     }
 }
 

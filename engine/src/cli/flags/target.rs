@@ -41,10 +41,12 @@ pub struct TargetFlags {
     /// What makes a server ready: that /v1/models lists the model, that it answers a request for
     /// one token, or both.
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    #[arg(requires = "wait_for_model_timeout")]
     pub wait_for_model_mode: ReadyFlag,
 
     /// How long to wait between two looks at a server that is not ready.
     #[arg(long, default_value = "5", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(requires = "wait_for_model_timeout")]
     pub wait_for_model_interval: f64,
 
     /// Which connection is used again, and for whom.
@@ -284,6 +286,8 @@ pub(crate) fn nanos(seconds: f64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     #[test]
@@ -300,4 +304,52 @@ mod tests {
     }
 
     const NS: i64 = 1_000_000_000;
+
+    #[derive(Debug, Parser)]
+    struct Only {
+        #[command(flatten)]
+        flags: TargetFlags,
+    }
+
+    fn flags(line: &str) -> Result<TargetFlags, String> {
+        let words = std::iter::once("onbeat").chain(line.split_whitespace());
+        Only::try_parse_from(words).map(|only| only.flags).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn several_servers_are_repeated_or_listed() {
+        for line in ["--url a:1 --url b:2/v1 -u c:3", "--base-url a:1,b:2/v1,c:3"] {
+            let (first, others) = flags(line).expect("options").targets().expect("URLs");
+            let others: Vec<String> = others.iter().map(Target::to_string).collect();
+            assert_eq!((first.to_string().as_str(), others.len()), ("http://a:1", 2), "{line}");
+            assert_eq!(others, ["http://b:2/v1", "http://c:3"]);
+        }
+        assert!(flags("--url a:1 --url ftp://b").expect("options").targets().is_err());
+        assert!(flags("--url-strategy round_robin").is_ok());
+    }
+
+    #[test]
+    fn readiness_is_asked_for_by_its_time_limit() {
+        let meant = flags("--wait-for-model-timeout 60 --wait-for-model-mode both");
+        let readiness = meant.expect("options").readiness(true);
+        assert_eq!((readiness.timeout_ns, readiness.interval_ns), (Some(60 * NS), 5 * NS));
+        assert_eq!((readiness.look, readiness.ask_model), (Look::Both, true));
+        assert_eq!(flags("").expect("options").readiness(false).timeout_ns, None);
+        for line in ["--wait-for-model-mode models", "--wait-for-model-interval 2"] {
+            assert!(flags(line).is_err_and(|words| words.contains("timeout")), "{line}");
+        }
+    }
+
+    #[test]
+    fn connections_are_pooled_unless_the_user_says_otherwise() {
+        assert_eq!(flags("").expect("options").reuse(), Strategy::Pooled);
+        for (name, strategy) in [
+            ("never", Strategy::Never),
+            ("sticky-user-sessions", Strategy::StickyUserSessions),
+            ("Pooled", Strategy::Pooled),
+        ] {
+            let flags = flags(&format!("--connection-reuse-strategy {name}"));
+            assert_eq!(flags.expect("options").reuse(), strategy);
+        }
+    }
 }
