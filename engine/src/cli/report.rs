@@ -121,8 +121,8 @@ impl GoalFlags {
     }
 }
 
-/// Joins goals that were typed behind `--goodput` as words of their own, as `vllm bench serve` takes
-/// them, into the one word that AIPerf takes.
+/// Joins goals that were typed behind `--goodput` as words of their own, as `vllm bench serve`
+/// takes them, into the one word that AIPerf takes.
 pub(super) fn goals_together(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut together: Vec<OsString> = Vec::new();
     let mut goals_go_on = false;

@@ -2,8 +2,8 @@
 //!
 //! Which columns there are is in [`columns`]; how they are written is one file per format. Nothing
 //! is computed here that [`crate::metrics`] does not define. Everything goes to a writer the caller
-//! brings, row by row or in row groups of bounded size. [`aiperf`] and [`vllm_bench`] write a run as
-//! those tools write theirs.
+//! brings, row by row or in row groups of bounded size. [`aiperf`] and [`vllm_bench`] write a run
+//! as those tools write theirs.
 
 pub mod aiperf;
 pub mod columns;

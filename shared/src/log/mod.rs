@@ -40,8 +40,8 @@
 //! 60..64  CRC-32 of bytes 0..60 (IEEE, as in zlib)
 //! ```
 //!
-//! A header that is damaged but is followed by a block is read as this version's, with a warning. So
-//! is a log whose manifest is damaged but whose plan is not.
+//! A header that is damaged but is followed by a block is read as this version's, with a warning.
+//! So is a log whose manifest is damaged but whose plan is not.
 //!
 //! # Block: 32 bytes of header, then the payload
 //!
@@ -62,7 +62,7 @@
 //! | Manifest | [`Manifest`] as JSON; the file's first block | 16 MiB |
 //! | Plan | rows of [`plan_row`], 80 bytes each | 64 KiB |
 //! | Sessions | index of the first name u32, then per name: bytes u32, UTF-8 | 64 KiB |
-//! | Recorded | rows of [`recorded_row`], 32 bytes each; after the sessions, if there are any | 64 KiB |
+//! | Recorded | rows of [`recorded_row`], 32 bytes each; behind the sessions, if any | 64 KiB |
 //! | Records | records of [`record`], 32 bytes each | 64 KiB |
 //! | Footer | [`Footer`] as JSON; the file's last block | 16 MiB |
 //!
@@ -113,8 +113,8 @@ pub use block::{BLOCK_BYTES, BlockBuffer, Full, plan_blocks, recorded_blocks, se
 pub use decode::{Decoder, Item, PlanRows, RecordBlock, RecordedRows, SessionNames};
 pub use error::LogError;
 pub use header::{
-    CacheSize, Closing, CoreTotals, Footer, Host, Manifest, Pacing, Tls, TraceSource, WarmUp, WarmUpRequest, file_header,
-    footer_block, manifest_block,
+    CacheSize, Closing, CoreTotals, Footer, Host, Manifest, Pacing, Tls, TraceSource, WarmUp,
+    WarmUpRequest, file_header, footer_block, manifest_block,
 };
 pub use outcome::{Class, FinishReason, Outcome};
 pub use plan_row::{PLAN_ROW_BYTES, PlanRow};

@@ -295,7 +295,8 @@ proptest! {
             let _report = crate::metrics::report(&run, &options);
             let goals = Goals::default();
             for table in [Table::Requests, Table::Chunks] {
-                export::write_text(&run, table, TextFormat::Csv, &Beside::goals(&goals), std::io::sink())
+                let (beside, sink) = (Beside::goals(&goals), std::io::sink());
+                export::write_text(&run, table, TextFormat::Csv, &beside, sink)
                     .expect("a sink takes everything");
             }
         }

@@ -27,7 +27,8 @@ pub struct RunFlags {
 
     /// Send so many of the first requests once before the run, one after the other; no statistic
     /// counts them. A server that caches prefixes has then seen their prompts.
-    #[arg(long, visible_alias = "num-warmups", default_value_t, value_name = "REQUESTS")]
+    #[arg(long, visible_aliases = ["num-warmup-requests", "num-warmups"], default_value_t,
+        value_name = "REQUESTS")]
     pub warmup_request_count: u32,
 
     /// Keep all memory from being swapped out; where that is not allowed, say so and go on.

@@ -70,7 +70,7 @@ impl<'a> Records<'a> {
     pub(super) fn summary(&self, curves: &Curves) -> Vec<Entry> {
         let mut entries = self.entries(curves.span().and_then(steps::seconds));
         entries.extend(curves.span().into_iter().flat_map(|window| curves.entries(window)));
-        entries.extend(self.from_intended());
+        entries.extend(self.since_intended());
         entries.extend(self.lag());
         entries
     }
@@ -237,7 +237,7 @@ impl<'a> Records<'a> {
     }
 
     /// Latency from when a request could have left, with its wait for that.
-    fn from_intended(&self) -> Vec<Entry> {
+    fn since_intended(&self) -> Vec<Entry> {
         let all = || self.valid.iter().chain(&self.errors).map(|&i| i as usize);
         let intended = |i: usize| self.run.requests.intended(i);
         let waited = |i| Some(start(self.run, i)?.0.checked_sub(intended(i)?.0)?.max(0));
