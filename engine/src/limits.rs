@@ -13,8 +13,8 @@ pub const CORES_MAX: usize = 1_024;
 /// Bytes of a trace file mapped at once: large enough that mapping costs nothing, small enough that
 /// resident memory stays that of the parsed rows. A multiple of every page size in use.
 pub const TRACE_WINDOW_BYTES: usize = 8 << 20;
-/// Most bytes that a compressed trace may unpack to: a hundred times the largest public trace, and a
-/// few minutes' reading, so that a file made to unpack without end is told from a large one. The
+/// Most bytes that a compressed trace may unpack to: a hundred times the largest public trace, and
+/// a few minutes' reading, so that a file made to unpack without end is told from a large one. The
 /// memory that unpacking takes does not depend on it.
 pub const TRACE_UNPACKED_BYTES_MAX: u64 = 64 << 30;
 /// Longest prompt that is made of words: three hundred times the longest of public traces.

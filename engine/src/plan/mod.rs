@@ -99,9 +99,9 @@ pub struct LeftOut {
 /// Makes a trace into a schedule.
 ///
 /// The order of operations is part of what the options mean: sampling → window and input lengths →
-/// zero → speed-up → arrivals → copies → idle-gap cap → order of sending → duration → request count →
-/// sessions, edges and cores → output lengths; [`synthesise`] comes before all of it, and changes the
-/// rows that the first two steps keep. The zero is the start offset when there is one, else
+/// zero → speed-up → arrivals → copies → idle-gap cap → order of sending → duration → request count
+/// → sessions, edges and cores → output lengths; [`synthesise`] comes before all of it, and changes
+/// the rows that the first two steps keep. The zero is the start offset when there is one, else
 /// the first row that is kept; a due time is the exact quotient of its distance from zero and the
 /// speed-up, rounded half to even to a nanosecond.
 ///

@@ -123,8 +123,8 @@ fn digested_beside(
     })
 }
 
-/// The start of a file's text up to its first line's end, at most a few kilobytes; `None` when it is
-/// no regular file, which whoever reads it says.
+/// The start of a file's text up to its first line's end, at most a few kilobytes; `None` when it
+/// is no regular file, which whoever reads it says.
 pub(crate) fn first_line(path: &Path) -> Result<Option<Vec<u8>>, TraceError> {
     const BYTES: u16 = 4096;
     let start = match Packing::of_file(path)? {

@@ -1,5 +1,5 @@
-//! Mooncake JSON Lines, and lines that are bodies: every row is a request of its own, unless it says
-//! otherwise.
+//! Mooncake JSON Lines, and lines that are bodies: every row is a request of its own, unless it
+//! says otherwise.
 //!
 //! `timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids` of 512-token blocks;
 //! and the members that AIPerf added (see `dialect`), which give rows sessions, delays and
