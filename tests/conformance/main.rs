@@ -55,7 +55,10 @@ fn main() -> ExitCode {
     let items = match folder() {
         Ok(Some(folder)) => items(&folder),
         Ok(None) => {
-            say("skipped: conformance: there is no folder `shared` beside the checkout");
+            say(&format!(
+                "skipped: conformance: there is no folder `shared` with cases beside the checkout \
+                 ({FOLDER} names another)"
+            ));
             say(&totals(0, 0, 0, 0));
             return ExitCode::SUCCESS;
         }

@@ -28,7 +28,8 @@ const COMPLAINTS: &[&str] = &[
 pub(super) fn of_refusal(words: &str) -> Option<String> {
     let lower = words.to_lowercase();
     let complains = COMPLAINTS.iter().any(|complaint| lower.contains(complaint));
-    let (member, option) = MEMBERS.iter().find(|(member, _)| complains && lower.contains(member))?;
+    let (member, option) =
+        MEMBERS.iter().find(|(member, _)| complains && lower.contains(member))?;
     Some(format!("the server does not take {member}: try {option}"))
 }
 
