@@ -57,8 +57,8 @@ pub struct TraceOptions {
     pub lenient: bool,
     /// Which column of a Baseten trace says which rows form a session.
     pub session_key: SessionKey,
-    /// Whether [`load_prompts`] is called afterwards: recorded prompts are then not looked at before
-    /// that, and the digest of their files is [`Digesting`]'s.
+    /// Whether [`load_prompts`] is called afterwards: recorded prompts are then not looked at
+    /// before that, and the digest of their files is [`Digesting`]'s.
     pub prompts_follow: bool,
 }
 

@@ -177,6 +177,14 @@ fn before_zero() -> Vec<Row> {
         bound: Bound::Least(2.0),
         scale: Scale::Inverse,
     };
+    let baseten = |what: &str, case: &str| {
+        let what = format!("a million Baseten rows of 4 KB, {what}: loading over a bare scan");
+        Row::new(&what, case, "x")
+            .check("ratio_wall", Bound::Most(1.5))
+            .beside("ratio_cpu", "x the CPU time")
+            .beside("load_wall_ms", " ms")
+            .beside("scan_wall_ms", " ms for the scan")
+    };
     let mut text = Row::new("prompt text, one core", "text", " GB/s");
     text.checks.push(speed);
     vec![
@@ -185,6 +193,11 @@ fn before_zero() -> Vec<Row> {
         text,
         Row::new("loading JSON Lines over simd-json's parser alone", "load_conversation", "x")
             .check("ratio_speed", Bound::Least(0.7)),
+        baseten("packed", "load_baseten_zstd"),
+        // SHA-256 of a file that is not packed takes longer than to scan it.
+        baseten("plain", "load_baseten_plain"),
+        Row::new("the packed ones, peak memory beyond the prompts", "load_baseten_zstd", " MiB")
+            .check("load_peak_over_prompts_mib", Bound::Most(512.0)),
         Row::new("12,031 rows, from start to a printed plan", "plan_conversation", " ms")
             .check("wall_ms_median", Bound::Most(100.0)),
         Row::new("2,000,000 rows, the same", "plan_large", " ms")

@@ -289,7 +289,9 @@ impl Texts {
 
     fn take_first(&mut self, count: usize) -> Vec<(u32, Vec<u8>)> {
         let from = std::mem::replace(&mut self.taken, count);
-        let chunks = (0..).zip(&mut self.chunks).take(count).skip(from);
+        // After every text: what was taken before is not looked at again.
+        let first = u32::try_from(from).expect("chunks are large");
+        let chunks = (first..).zip(&mut self.chunks[from..count]);
         chunks.map(|(number, chunk)| (number, std::mem::take(chunk))).collect()
     }
 

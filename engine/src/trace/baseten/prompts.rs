@@ -51,15 +51,16 @@ pub(crate) fn load(
     let pieces = reader.wanted_of(reader.pieces()?);
     let bytes: u64 = pieces.iter().map(|piece| piece.bytes).sum();
     let mut texts = Texts::for_records(trace.records.len());
-    if bytes <= memory && pieces.len() > 1 {
-        if let Some(read) = reader.read_all(&pieces)? {
-            for (piece, own) in pieces.iter().zip(read) {
-                texts.take_over(piece.first_record, own);
-            }
-            return Ok(texts);
+    if bytes <= memory
+        && pieces.len() > 1
+        && let Some(read) = reader.read_all(&pieces)?
+    {
+        for (piece, own) in pieces.iter().zip(read) {
+            texts.take_over(piece.first_record, own);
         }
-        // Texts that are repeated, or escaped, are longer than the files let expect.
+        return Ok(texts);
     }
+    // Even when files said otherwise: texts that are repeated, or escaped, are longer than there.
     let mut keeper = Keeper::new(path, if bytes <= memory { memory } else { 0 });
     reader.read_in_turn(&pieces, &mut texts, &mut keeper)?;
     keeper.finish(texts)
