@@ -98,7 +98,14 @@ fn a_turn_repeats_the_replies_that_came_whole() {
                     }
                     3 => answer(
                         &mut stream_,
-                        &stream(&[r#"{"reasoning_content":"hm"}"#, r#"{"content":" so"}"#], true),
+                        &stream(
+                            &[
+                                r#"{"reasoning_content":"hm"}"#,
+                                r#"{"content":" so"}"#,
+                                r#"{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}"#,
+                            ],
+                            true,
+                        ),
                     ),
                     _ => answer(&mut stream_, &stream(deltas, true)),
                 }
@@ -128,6 +135,9 @@ fn a_turn_repeats_the_replies_that_came_whole() {
             let (ready, ended) = (run.requests.ready(turn), run.requests.done(turn - 1));
             assert!(ready.is_some() && ready >= ended, "{ready:?} {ended:?}");
         }
+        let partial: Vec<bool> =
+            (0..5).map(|i| run.requests.flags(i).has(DoneFlags::REPLY_CUT)).collect();
+        assert_eq!(partial, [false, false, false, true, false], "a tool call is left out");
         let known: Vec<bool> = run.plan.iter().map(|row| row.body_bytes.is_some()).collect();
         assert_eq!(known, [true, false, false, false, false]);
     }
@@ -200,7 +210,7 @@ fn a_reply_longer_than_its_room_is_cut_and_told() {
     assert_eq!(cut, [true, false], "nobody repeats the last one");
     let report = report(&run, &ReportOptions::default());
     let words = report.notes.warnings.join("; ");
-    assert!(words.contains("1 reply was longer than"), "{words}");
+    assert!(words.contains("1 reply not whole"), "{words}");
     let body = seen.lock().expect("nobody panics with it")[1].clone();
     let repeated = &messages(&body)[1].1;
     // Room for one token and the spare bytes, of which one is half a character.

@@ -216,6 +216,7 @@ impl Sink {
             }
             Answer::Event
             | Answer::Text { .. }
+            | Answer::ToolCall
             | Answer::Usage(_)
             | Answer::Finish(_)
             | Answer::ErrorText(_) => {}

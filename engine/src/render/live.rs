@@ -172,6 +172,11 @@ impl Live {
         self.replies.add(request, piece);
     }
 
+    /// The reply to a request has something that is not repeated.
+    pub(crate) fn leave_out(&mut self, request: RequestIndex) {
+        self.replies.leave_out(request);
+    }
+
     /// Whether something of a request's reply was left out.
     pub(crate) fn is_cut(&self, request: RequestIndex) -> bool {
         self.replies.is_cut(request)

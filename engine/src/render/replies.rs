@@ -44,8 +44,10 @@ pub(crate) struct Replies {
 #[derive(Clone, Copy, Debug)]
 struct Reply {
     state: State,
-    /// Something of it was left out.
+    /// It ends before its end.
     cut: bool,
+    /// Something of it was left out.
+    partial: bool,
     /// The start of a character whose rest is in the next piece.
     pending: Pending,
     first: u32,
@@ -82,6 +84,7 @@ impl Replies {
         let none = Reply {
             state: State::Absent,
             cut: false,
+            partial: false,
             pending: Pending::default(),
             first: NONE,
             last: NONE,
@@ -101,7 +104,7 @@ impl Replies {
         self.forget(request);
         let reply = &mut self.of[request.as_usize()];
         reply.most = most;
-        reply.cut = false;
+        (reply.cut, reply.partial) = (false, false);
         reply.state = State::Open;
     }
 
@@ -157,9 +160,16 @@ impl Replies {
         (reply.state == State::Kept).then_some(reply.len)
     }
 
+    /// The reply to `request` has something that is no text.
+    pub(crate) fn leave_out(&mut self, request: RequestIndex) {
+        let reply = &mut self.of[request.as_usize()];
+        reply.partial |= reply.state == State::Open;
+    }
+
     /// Whether something of the reply to `request` was left out.
     pub(crate) fn is_cut(&self, request: RequestIndex) -> bool {
-        self.of[request.as_usize()].cut
+        let reply = &self.of[request.as_usize()];
+        reply.cut || reply.partial
     }
 
     /// The first page of the reply to `request`.

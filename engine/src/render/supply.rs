@@ -198,7 +198,14 @@ impl Supply {
         }
     }
 
-    /// Whether something of the reply to `request` found no room.
+    /// The reply to `request` has something that is not repeated.
+    pub fn leave_out(&mut self, request: RequestIndex) {
+        if let Self::Live(live) = self {
+            live.leave_out(request);
+        }
+    }
+
+    /// Whether something of the reply to `request` is not repeated.
     #[must_use]
     pub fn is_cut(&self, request: RequestIndex) -> bool {
         match self {

@@ -382,6 +382,7 @@ impl Scribe<'_> {
                 }
             }
             Answer::Text { raw, .. } => self.supply.hear(request, raw),
+            Answer::ToolCall => self.supply.leave_out(request),
             Answer::Usage(usage) => self.exchange.usage = Some(usage),
             // What the reader says of an answer that we ended ourselves is not the cause.
             Answer::ErrorText(_) if self.exchange.doomed.is_some() => {}

@@ -129,9 +129,10 @@ impl Facts {
     /// Hands out the text of an event like the pattern.
     fn say(&self, raw: &[u8], sink: &mut impl FnMut(Answer<'_>)) {
         let Common { kind, choice, .. } = self.pattern.common();
-        let reasoning = kind == ChunkKind::REASONING;
-        if choice == 0 && (reasoning || kind == ChunkKind::TEXT) {
-            sink(Answer::Text { raw, reasoning });
+        match kind {
+            _ if choice != 0 => {}
+            ChunkKind::TOOL => sink(Answer::ToolCall),
+            _ => sink(Answer::Text { raw, reasoning: kind == ChunkKind::REASONING }),
         }
     }
 
@@ -167,7 +168,7 @@ impl Facts {
             (Ok(document), _) => {
                 self.pattern.learn(data, &document, &self.choices);
                 if self.keeps_text {
-                    say_all(data, sink);
+                    say_all(data, &self.choices, sink);
                 }
                 self.content(document.usage, sink);
             }
@@ -187,7 +188,7 @@ impl Facts {
             Ok(document) => {
                 self.usage = document.usage;
                 if self.keeps_text {
-                    say_all(body, sink);
+                    say_all(body, &self.choices, sink);
                 }
                 self.finishes(sink);
             }
@@ -266,7 +267,10 @@ impl Facts {
     }
 }
 
-/// Hands out the text of a document.
-fn say_all(json: &[u8], sink: &mut impl FnMut(Answer<'_>)) {
+/// Hands out the text of a document that was read as `choices`.
+fn say_all(json: &[u8], choices: &[Choice], sink: &mut impl FnMut(Answer<'_>)) {
     said(json, &mut |Said { raw, reasoning }| sink(Answer::Text { raw, reasoning }));
+    if choices.iter().any(|choice| choice.index == 0 && choice.tool > 0) {
+        sink(Answer::ToolCall);
+    }
 }

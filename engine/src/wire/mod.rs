@@ -71,6 +71,9 @@ pub enum Answer<'a> {
         /// It is reasoning, and its event has no answer text.
         reasoning: bool,
     },
+    /// An event with a piece of a tool call of the choice with index 0, which is no text; only for
+    /// who asked for that.
+    ToolCall,
     /// The last usage that said anything; comes once, right before the end.
     Usage(Usage),
     /// A choice is finished.

@@ -14,6 +14,8 @@ pub(super) struct Transcript {
     pub(super) chunks: Vec<(u16, u8, u32, u32)>,
     /// Pieces of the first choice's text, and whether each is reasoning.
     pub(super) text: Vec<(bool, Vec<u8>)>,
+    /// Events with pieces of its tool calls.
+    pub(super) tool_calls: usize,
     pub(super) usage: Option<Usage>,
     pub(super) finishes: Vec<FinishReason>,
     pub(super) words: Option<String>,
@@ -74,6 +76,7 @@ pub(super) fn read<'p>(
         events: 0,
         chunks: vec![],
         text: vec![],
+        tool_calls: 0,
         usage: None,
         finishes: vec![],
         words: None,
@@ -96,6 +99,7 @@ pub(super) fn read<'p>(
             said.chunks.push((choice, kind.0, tokens, bytes));
         }
         Answer::Text { raw, reasoning } => said.text.push((reasoning, raw.to_vec())),
+        Answer::ToolCall => said.tool_calls += 1,
         Answer::Usage(usage) => assert_eq!(said.usage.replace(usage), None, "usage comes once"),
         Answer::Finish(reason) => said.finishes.push(reason),
         Answer::ErrorText(text) => {

@@ -241,7 +241,8 @@ impl DoneFlags {
     pub const UNDERRUN: Self = Self(8);
     /// The answer arrived before the whole request had left.
     pub const EARLY_ANSWER: Self = Self(16);
-    /// Later turns repeat the answer's text, and it found no room to be kept whole.
+    /// Later turns repeat the answer, and not all of it: its text found no room, or it has tool
+    /// calls.
     pub const REPLY_CUT: Self = Self(32);
 
     /// Both together.

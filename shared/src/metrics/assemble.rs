@@ -118,9 +118,13 @@ fn cut_replies(selection: &Selection<'_>) -> Option<String> {
     let is_cut = |&i: &usize| requests.flags(i).has(DoneFlags::REPLY_CUT);
     match selection.requests().filter(is_cut).count() {
         0 => None,
-        1 => Some("1 reply was longer than the room for it: later turns repeat it cut".to_owned()),
+        1 => Some(
+            "later turns repeat 1 reply not whole: it was longer than its room, or has tool calls"
+                .to_owned(),
+        ),
         count => Some(format!(
-            "{count} replies were longer than the room for them: later turns repeat them cut"
+            "later turns repeat {count} replies not whole: they were longer than their room, or \
+             have tool calls"
         )),
     }
 }
