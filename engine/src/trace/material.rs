@@ -106,31 +106,33 @@ fn number(text: &[u8]) -> Option<f64> {
 
 fn pieces(path: &Path) -> Result<Facts, TraceError> {
     let mut weights = BTreeMap::new();
-    let mut count = 0_u64;
+    let (mut count, mut total) = (0_u64, 0_u64);
     lines::for_each_line(path, |line, bytes| {
         let (_, length) = ragpulse::piece(bytes).map_err(|fault| TraceError::Row {
             path: path.to_owned(),
             line,
             fault,
         })?;
-        *weights.entry(u64::from(length)).or_insert(0.0) += 1.0;
+        *weights.entry(f64::from(length).to_bits()).or_insert(0.0) += 1.0;
         count += 1;
+        total += u64::from(length);
         Ok(())
     })?;
-    let total: f64 = weights.iter().map(|(&length, count)| length as f64 * count).sum();
     let lengths = spread(&weights).unwrap_or_else(|| "unknown".to_owned());
     Ok(vec![
-        fact("pieces", format!("{count}, of {total:.0} tokens in all")),
+        fact("pieces", format!("{count}, of {total} tokens in all")),
         fact("lengths", format!("tokens {lengths}")),
     ])
 }
 
-/// Percentiles of values with weights; `None` when no weight is above zero.
+/// Percentiles of values with weights; `None` when no weight is above zero. Values are not negative
+/// and stand as their bits, whose order is theirs.
 fn spread(weights: &BTreeMap<u64, f64>) -> Option<String> {
     let total: f64 = weights.values().sum();
     if !(total > 0.0) {
         return None;
     }
+    let values: Vec<f64> = weights.keys().map(|&bits| f64::from_bits(bits)).collect();
     let quantile = |share: f64| {
         let mut sum = 0.0;
         let mut below = |weight: &f64| {
@@ -138,16 +140,19 @@ fn spread(weights: &BTreeMap<u64, f64>) -> Option<String> {
             sum < share * total
         };
         let place = weights.values().take_while(|weight| below(weight)).count();
-        weights.keys().nth(place.min(weights.len() - 1)).copied().unwrap_or(0)
+        values[place.min(values.len() - 1)]
     };
-    let mean = weights.iter().map(|(&value, weight)| value as f64 * weight).sum::<f64>() / total;
+    let mean = values.iter().zip(weights.values()).map(|(own, weight)| own * weight).sum::<f64>();
+    let places = if values.iter().all(|value| value.fract() == 0.0) { 0 } else { 3 };
     Some(format!(
-        "p10 {}, p50 {}, p90 {}, p99 {}, max {}, mean {mean:.0}",
+        "p10 {:.places$}, p50 {:.places$}, p90 {:.places$}, p99 {:.places$}, max {:.places$}, mean \
+         {:.places$}",
         quantile(0.1),
         quantile(0.5),
         quantile(0.9),
         quantile(0.99),
-        weights.keys().last().copied().unwrap_or(0)
+        values.last().copied().unwrap_or(0.0),
+        mean / total
     ))
 }
 
@@ -234,16 +239,19 @@ fn profile(path: &Path) -> Result<Facts, TraceError> {
     Ok(facts)
 }
 
-/// The counts and shares of a dictionary as Python writes it: `{57: 0.5, 60: 0.5}`.
+/// The values (as bits) and shares of a dictionary as Python writes it: `{57: 0.5, 60: 0.5}`.
 fn shares(text: &str) -> Option<Vec<(u64, f64)>> {
     let inside = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
     if inside.is_empty() {
         return Some(Vec::new());
     }
     let pair = |pair: &str| {
-        let (count, share) = pair.split_once(':')?;
-        let share: f64 = share.trim().parse().ok()?;
-        (share.is_finite() && share >= 0.0).then_some((count.trim().parse().ok()?, share))
+        let (value, share) = pair.split_once(':')?;
+        let known = |text: &str| {
+            let number: f64 = text.trim().parse().ok()?;
+            (number.is_finite() && number >= 0.0).then_some(number.abs())
+        };
+        Some((known(value)?.to_bits(), known(share)?))
     };
     inside.split(',').map(pair).collect()
 }
@@ -286,10 +294,12 @@ mod tests {
     #[test]
     fn a_profile_of_lengths_is_read_as_python_writes_it() {
         let text = r#"{"0": {"input_tokens": "{}", "output_tokens": "{}"},
-            "600": {"input_tokens": "{10: 0.5, 30: 0.5}", "output_tokens": "{7: 1.0}"}}"#;
+            "600": {"input_tokens": "{10: 0.5, 30: 0.5}", "output_tokens": "{7: 1.0}",
+            "reason_ratio": "{0.25: 1.0, 0.5: 0.0}"}}"#;
         let found = described("d.json", text).expect("reads");
         assert_eq!(found.facts[1].0, "input_tokens");
         assert!(found.facts[1].1.contains("max 30, mean 20 (1 windows"), "{found:?}");
+        assert!(found.facts[3].1.contains("p50 0.250"), "{found:?}");
         let words = described("d.json", &text.replace("7: 1.0", "7= 1.0")).expect_err("no pair");
         assert!(words.contains("d.json#600.output_tokens: found {7= 1.0}"), "{words}");
     }
