@@ -1,9 +1,9 @@
 //! Files of columns, Parquet and Arrow: a few named columns, batch by batch.
 //!
-//! Only the columns that are asked for are read and unpacked, page by page, and one batch of rows is
-//! in memory at a time (in an Arrow file the batches are the writer's). Texts of a Parquet file are
-//! views into its unpacked pages, so that nobody copies them before who needs them. Which of the
-//! many types a column may have is settled in `cells`; what the columns mean is the format's
+//! Only the columns that are asked for are read and unpacked, page by page, and one batch of rows
+//! is in memory at a time (in an Arrow file the batches are the writer's). Texts of a Parquet file
+//! are views into its unpacked pages, so that nobody copies them before who needs them. Which of
+//! the many types a column may have is settled in `cells`; what the columns mean is the format's
 //! business. A folder is read as the files in it that are of either kind, in the order of their
 //! names.
 
