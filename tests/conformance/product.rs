@@ -143,8 +143,12 @@ impl Planned {
 
 /// Plans a trace, with bodies.
 pub(crate) fn plan(trace: &Path, options: &[&str]) -> Planned {
-    let words = [&["plan", text(trace), "--bodies"], options].concat();
-    let told = onbeat(&words);
+    plan_without_bodies(trace, &[&["--bodies"], options].concat())
+}
+
+/// Plans a trace.
+pub(crate) fn plan_without_bodies(trace: &Path, options: &[&str]) -> Planned {
+    let told = onbeat(&[&["plan", text(trace)], options].concat());
     let rows = told.out.lines().map(Row::of).collect();
     Planned { told, rows }
 }

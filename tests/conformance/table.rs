@@ -114,9 +114,10 @@ const KNOWN: &[Known] = &[
     Known("E05", "inspect", "no hit by prefix; the set figure is labelled", Own(blocks::prefix_hits)),
     Known("E08", "plan", "both orphans are roots at their own times, and counted",
         Own(blocks::orphans)),
-    Known("E11", "inspect and plan", "all requests counted, the empty sub-agent told",
-        Own(blocks::sub_agents)),
-    Known("E12", "inspect and plan", "no crash; counts match", Own(blocks::sub_agents)),
+    Known("E11", "inspect and plan", "the agent starts after the request before its marker, the \
+        parent goes on after the agent; the empty one is passed over", Own(blocks::sub_agents)),
+    Known("E12", "inspect and plan", "no crash; counts match; nested agents wait for the request \
+        before them", Own(blocks::nested_agents)),
     Known("E13", "replay against the script, and with --omit-kv-hints",
         "all 400, the option is named; with it no such key", Own(blocks::refused_hints)),
 ];
