@@ -138,6 +138,27 @@ fn the_seed_decides_which_requests_are_cancelled_at_once() {
 }
 
 #[test]
+fn connections_that_cancellations_took_are_replaced_and_no_more_than_there_were() {
+    for driver in drivers() {
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&accepted);
+        let server = Scripted::start(move |_, mut stream| {
+            seen.fetch_add(1, Ordering::Relaxed);
+            begin_only(&mut stream, &AtomicUsize::new(0));
+        });
+        let mut scenario = Scenario::new(&mooncake(8, 20, 10, 2));
+        scenario.config.driver = Some(driver);
+        scenario.config.warm_connections = Some(2);
+        scenario.config.plan.cancelling = Some(Cancelling { share: None, delay_ns: 1_000_000 });
+        let run = ends(move || scenario.run_against(server.address));
+        assert_eq!(classes(&run), ["cancelled_by_plan"; 8]);
+        // The probe, and one for each request; a slow machine may open one it then does not need.
+        let accepted = accepted.load(Ordering::Relaxed);
+        assert!((9..=11).contains(&accepted), "{accepted}");
+    }
+}
+
+#[test]
 fn an_answer_that_ends_before_its_time_is_up_is_an_ordinary_one() {
     let mut scenario = Scenario::new(&mooncake(10, 2, 10, 3));
     let delay_ns = 3_600_000_000_000;

@@ -1,8 +1,9 @@
 //! Which connection a request leaves on, and what becomes of it afterwards.
 //!
 //! Opening a connection that the warm-up did not foresee is the one thing a core allocates for
-//! while it runs. Where connections are not shared, those of requests to come are opened in the
-//! pauses between requests, as many at a time as the warm-up opened.
+//! while it runs. Where connections are not shared, or cancelled with what they carry, those of
+//! requests to come are opened in the pauses between requests, as many at a time as the warm-up
+//! opened.
 
 use std::sync::Arc;
 
@@ -110,13 +111,22 @@ impl Core {
     /// Opens a connection for requests to come, if they want one that is not there; returns whether
     /// it did.
     pub(super) fn open_ahead(&mut self, now: RunNanos) -> bool {
-        if self.reuse.is_pooled() || self.stopping || !self.started || now < self.ahead_from {
+        // A pool comes back by itself, but for what cancellations take out of it.
+        let pooled = self.reuse.is_pooled();
+        if pooled && self.plan.cancel_after.is_empty() {
+            return false;
+        }
+        if self.stopping || !self.started || now < self.ahead_from {
             return false;
         }
         let waiting: usize = self.idle.iter().map(Idle::len).sum();
         let open = self.slots.len() - self.free.len();
-        let capped = self.assignment.max_connections.is_some_and(|max| open >= max);
-        if capped || waiting + self.opening >= self.reuse.to_come() {
+        let most = self.assignment.max_connections.unwrap_or(usize::MAX);
+        let (most, wanted) = match pooled {
+            true => (most.min(self.assignment.warm_connections.iter().sum()), self.remaining),
+            false => (most, self.reuse.to_come()),
+        };
+        if open >= most || waiting + self.opening >= wanted {
             return false;
         }
         let warm = self.assignment.warm_connections.iter();
