@@ -188,6 +188,31 @@ fn ids_too_large_to_calculate_with_are_numbered() {
 }
 
 #[test]
+fn rows_are_numbered_session_by_session_and_turn_by_turn() {
+    // The first session's second turn stands before its first one, and behind another session.
+    let mut trace = trace(16, &[(16, 1, vec![1]), (16, 1, vec![2]), (16, 1, vec![3])]);
+    for (record, (session, turn)) in trace.records.iter_mut().zip([(0, 1), (1, 0), (0, 0)]) {
+        (record.session, record.turn) = (SessionIndex(session), turn);
+    }
+    synthesise(&mut trace, &options("1 1 2 1")).expect("it fits");
+    let ids: Vec<_> = written(&trace).into_iter().map(|(_, _, ids)| ids).collect();
+    assert_eq!(ids, [vec![4, 5], vec![6, 7], vec![2, 3]]);
+}
+
+#[test]
+fn copies_are_made_of_what_was_synthesised() {
+    let options = PlanOptions { copies: 3, ..options("2 1 1 2") };
+    let mut trace = trace(512, &recorded());
+    synthesise(&mut trace, &options).expect("it fits");
+    let plan = crate::plan::build(&trace, &options).expect("a plan");
+    let mut inputs: Vec<_> = plan.rows.iter().map(|row| row.input_tokens).collect();
+    inputs.sort_unstable();
+    let expected = [50, 400, 1212, 2324, 2624].map(|tokens| [Some(tokens); 3]).concat();
+    assert_eq!(inputs, expected);
+    assert!(plan.rows.iter().all(|row| row.max_tokens.is_some_and(|tokens| tokens % 2 == 0)));
+}
+
+#[test]
 fn formats_take_what_they_can_be_given() {
     let tried = |format, options: &PlanOptions| {
         let mut trace = trace(16, &[(16, 2, vec![1])]);
