@@ -1,8 +1,8 @@
 //! `onbeat plan` of an agentic trace: its requests and what each waits for, one JSON object a line.
 //!
 //! The keys and their order are those of any plan. `also_after` is there where a request waits for
-//! the ends of sub-agents, too. `due_ns` is 0 for what waits for nothing: when a conversation starts
-//! is up to the users that replay it.
+//! the ends of sub-agents, too. `due_ns` is 0 for what waits for nothing: when a conversation
+//! starts is up to the users that replay it.
 
 use std::io::{self, BufWriter, Write};
 

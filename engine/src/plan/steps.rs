@@ -1,9 +1,9 @@
 //! Who waits for whom in an agentic trace: every request's predecessors and its think time.
 //!
-//! A request follows the one before it in its session, after its think time. A sub-agent starts when
-//! it is reached: as soon as the request before it has ended, side by side with its neighbours, and
-//! at once at the start of a conversation. What comes after sub-agents waits for the last request of
-//! each, too, and of those inside them; an empty one is passed over. Think times that are longer
+//! A request follows the one before it in its session, after its think time. A sub-agent starts
+//! when it is reached: as soon as the request before it has ended, side by side with its neighbours,
+//! and at once at the start of a conversation. What comes after sub-agents waits for the last request
+//! of each, too, and of those inside them; an empty one is passed over. Think times that are longer
 //! than the recorded gap are cut to it and counted; where there is none, it is the gap without the
 //! recorded time of the answer before. Requests are numbered as they stand in their files, so that
 //! one never waits for a later one. A schedule is not made here: users decide when to start.

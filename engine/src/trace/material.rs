@@ -1,8 +1,8 @@
 //! Files that go with traces and are none: RAGPulse's tables of pieces, ServeGen's client profiles.
 //!
 //! Whoever opens one is told what it is, what is in it, and what to open instead. ServeGen's
-//! profiles are fitted distributions, from which a generator draws requests: rates and shapes can be
-//! read off, requests cannot.
+//! profiles are fitted distributions, from which a generator draws requests: rates and shapes can
+//! be read off, requests cannot.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -49,7 +49,7 @@ pub enum Format {
     /// Conversations of agents, as kv-cache-tester replays them: JSON, seconds, 64-token blocks.
     #[serde(rename = "agentic")]
     Agentic,
-    /// RAGPulse JSON Lines: seconds as texts, prompts as lists of pieces that have their own length.
+    /// RAGPulse JSON Lines: seconds as texts, prompts as lists of pieces with their own lengths.
     #[serde(rename = "ragpulse")]
     RagPulse,
     /// Sessions as OpenTelemetry spans: JSON, dates, messages as they were sent.
