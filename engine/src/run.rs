@@ -14,7 +14,9 @@ use onbeat_shared::units::{CoreIndex, NANOS_PER_SECOND};
 
 use crate::clock::unix_ns;
 use crate::conductor::log_file::LogFile;
-use crate::conductor::{Conducted, Job, Watch, conduct, host, memory_node, warm_up, warmup};
+use crate::conductor::{
+    Conducted, Job, Watch, conduct, host, memory_node, warm_connections, warm_requests,
+};
 use crate::doctor;
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
@@ -247,7 +249,7 @@ fn replay(
     let ways: Vec<_> = reached.into_iter().map(|reached| Arc::new(reached.way)).collect();
     let assignments = assign(config, &options, &plan, cpus, driver, &ways)?;
     if let Some((first, bytes)) = warm_up {
-        let sent = warm_up::send(first, bytes, &assignments[0], &manifest, watch)?;
+        let sent = warm_requests::send(first, bytes, &assignments[0], &manifest, watch)?;
         manifest.warm_up = Some(sent);
     }
     conduct(Job { plan, source, renderer, assignments, manifest, log }, watch)
@@ -430,7 +432,8 @@ fn assign(
         let cap = config.max_connections.map(|all| share(all, core, cpus.len()));
         let most = room_per_core.min(cap.unwrap_or(usize::MAX));
         let warm = config.warm_connections.map(|all| share(all, core, cpus.len()));
-        let warm = warmup::for_each_server(&plan.rows, core, ways.len(), config.reuse, warm);
+        let warm =
+            warm_connections::for_each_server(&plan.rows, core, ways.len(), config.reuse, warm);
         Assignment {
             core,
             cpu: Some(cpu),
@@ -441,7 +444,7 @@ fn assign(
             pacing: config.pacing,
             realtime: config.wishes.realtime,
             limits: config.limits,
-            warm_connections: warmup::within(warm, most),
+            warm_connections: warm_connections::within(warm, most),
             max_connections: cap,
             drain_ns: config.drain_ns,
             secrets: Arc::clone(&secrets),

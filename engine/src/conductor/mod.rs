@@ -9,8 +9,8 @@ pub mod host;
 pub mod log_file;
 pub mod memory_node;
 mod rendering;
-pub mod warm_up;
-pub mod warmup;
+pub mod warm_connections;
+pub mod warm_requests;
 pub mod writer;
 
 use std::io;
@@ -117,29 +117,16 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
         watch.say(&tls.to_string());
     }
     manifest.started_unix_ns = unix_ns();
-    let mut exchanges = cores.exchanges.clone();
-    let own = Arc::new(Exchange::new(CoreIndex::CONDUCTOR, CONDUCTOR_BLOCKS));
-    exchanges.push(Arc::clone(&own));
     let begun = log.writer().and_then(|file| Writer::begin(file, &manifest, &plan));
-    let mut writer = begun.map_err(|source| EngineError::Io {
+    let writer = begun.map_err(|source| EngineError::Io {
         action: "write the run log",
         path: None,
         source,
     })?;
     log.keep()?;
-    let finished = Arc::new(AtomicBool::new(false));
-    let ended = Arc::clone(&finished);
-    let scribe = spawn("onbeat-writer".into(), move || {
-        writer.serve(&exchanges, &ended);
-        writer
-    })?;
-    let conducted = perform(&mut cores, &shared, &own, planned, watch);
-    finished.store(true, Ordering::Release);
-    let Ok(writer) = scribe.join() else {
-        return Err(EngineError::Run("the log writer panicked".into()));
-    };
+    let (writer, performed) = perform_logged(writer, &mut cores, &shared, planned, watch)?;
     rendering.map_or(Ok(()), Rendering::end)?;
-    let (interrupted, counters, closing, totals) = conducted?;
+    let (interrupted, counters, closing, totals) = performed?;
     let done = counters.ended + counters.never_sent;
     let lost = counters.lost_records;
     let complete = done == planned && lost == 0;
@@ -148,6 +135,31 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
 }
 
 type Performed = (bool, Snapshot, Closing, Vec<CoreTotals>);
+
+/// [`perform`], with a thread that writes down what the cores and the conductor record.
+fn perform_logged<W: io::Write + Send + 'static>(
+    mut writer: Writer<W>,
+    cores: &mut Cores,
+    shared: &Shared,
+    planned: u64,
+    watch: &mut dyn Watch,
+) -> Result<(Writer<W>, Result<Performed, EngineError>), EngineError> {
+    let mut exchanges = cores.exchanges.clone();
+    let own = Arc::new(Exchange::new(CoreIndex::CONDUCTOR, CONDUCTOR_BLOCKS));
+    exchanges.push(Arc::clone(&own));
+    let finished = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&finished);
+    let scribe = spawn("onbeat-writer".into(), move || {
+        writer.serve(&exchanges, &ended);
+        writer
+    })?;
+    let performed = perform(cores, shared, &own, planned, watch);
+    finished.store(true, Ordering::Release);
+    match scribe.join() {
+        Ok(writer) => Ok((writer, performed)),
+        Err(_) => Err(EngineError::Run("the log writer panicked".into())),
+    }
+}
 
 /// From zero to the last core's end.
 fn perform(

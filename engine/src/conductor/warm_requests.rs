@@ -6,19 +6,18 @@
 //! seen these.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8};
 
 use onbeat_shared::log::header::{Manifest, WarmUp, WarmUpRequest};
 use onbeat_shared::run::Run;
 use onbeat_shared::units::CoreIndex;
 
 use super::writer::Writer;
-use super::{CONDUCTOR_BLOCKS, Cores, Watch, affinity, perform, spawn};
+use super::{Cores, Watch, affinity, perform_logged};
 use crate::clock::unix_ns;
 use crate::error::EngineError;
 use crate::plan::Plan;
 use crate::render::supply::Source;
-use crate::replayer::sink::Exchange;
 use crate::replayer::{Assignment, Shared, Stop};
 
 /// Sends `plan`'s requests as `assignment` says, which is that of a run's first core, and waits for
@@ -59,23 +58,10 @@ pub fn send(
         warm_up: None,
         ..manifest.clone()
     };
-    let mut exchanges = cores.exchanges.clone();
-    let own = Arc::new(Exchange::new(CoreIndex::CONDUCTOR, CONDUCTOR_BLOCKS));
-    exchanges.push(Arc::clone(&own));
     // A log in memory, which says of these requests what a run's log says of its own.
     let begun = Writer::begin(Vec::new(), &manifest, &plan);
-    let mut writer = begun.expect("memory takes everything");
-    let finished = Arc::new(AtomicBool::new(false));
-    let ended = Arc::clone(&finished);
-    let scribe = spawn("onbeat-writer".into(), move || {
-        writer.serve(&exchanges, &ended);
-        writer
-    })?;
-    let performed = perform(&mut cores, &shared, &own, planned, watch);
-    finished.store(true, Ordering::Release);
-    let Ok(writer) = scribe.join() else {
-        return Err(EngineError::Run("the log writer panicked".into()));
-    };
+    let writer = begun.expect("memory takes everything");
+    let (writer, performed) = perform_logged(writer, &mut cores, &shared, planned, watch)?;
     let (interrupted, ..) = performed?;
     if interrupted {
         return Err(EngineError::Stopped);
