@@ -1,8 +1,8 @@
 //! Who waits for whom in an agentic trace: every request's predecessors and its think time.
 //!
 //! A request follows the one before it in its session, after its think time. A sub-agent starts
-//! when it is reached: as soon as the request before it has ended, side by side with its neighbours,
-//! and at once at the start of a conversation. What comes after sub-agents waits for the last request
+//! when it is reached: once the request before it has ended, side by side with its neighbours, and
+//! at once at the start of a conversation. What comes after sub-agents waits for the last request
 //! of each, too, and of those inside them; an empty one is passed over. Think times that are longer
 //! than the recorded gap are cut to it and counted; where there is none, it is the gap without the
 //! recorded time of the answer before. Requests are numbered as they stand in their files, so that
@@ -122,8 +122,11 @@ mod tests {
         format!("{{\"type\":\"subagent\",\"t\":1,\"requests\":[{}]}}", requests.join(","))
     }
 
-    /// For each request: its predecessor, its think time in seconds, and whom else it waits for.
-    fn found(requests: &[String]) -> (Vec<(Option<u32>, Option<i64>, Vec<u32>)>, u64) {
+    /// Of a request: its predecessor, its think time in seconds, and whom else it waits for.
+    type Waits = (Option<u32>, Option<i64>, Vec<u32>);
+
+    /// What each request waits for, and how many think times were cut.
+    fn found(requests: &[String]) -> (Vec<Waits>, u64) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("t.json");
         let text = format!("{{\"models\":[],\"requests\":[{}]}}", requests.join(","));

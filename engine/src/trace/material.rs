@@ -129,7 +129,7 @@ fn pieces(path: &Path) -> Result<Facts, TraceError> {
 /// and stand as their bits, whose order is theirs.
 fn spread(weights: &BTreeMap<u64, f64>) -> Option<String> {
     let total: f64 = weights.values().sum();
-    if !(total > 0.0) {
+    if total <= 0.0 {
         return None;
     }
     let values: Vec<f64> = weights.keys().map(|&bits| f64::from_bits(bits)).collect();
@@ -273,7 +273,8 @@ mod tests {
 
     #[test]
     fn a_table_of_pieces_says_where_the_trace_is() {
-        let rows = "{\"passage_id\": 0, \"token_length\": 84}\n{\"passage_id\": 1, \"token_length\": 16}\n\n";
+        let rows = "{\"passage_id\": 0, \"token_length\": 84}\n\
+                    {\"passage_id\": 1, \"token_length\": 16}\n\n";
         let found = described("2_passages.jsonl", rows).expect("reads");
         assert!(found.instead.contains("0_trace.jsonl"), "{found:?}");
         assert_eq!(found.facts[0].1, "2, of 100 tokens in all");

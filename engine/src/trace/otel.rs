@@ -2,8 +2,8 @@
 //!
 //! What is read is enough to say what a trace is like: when each call started and ended, what its
 //! session is called, tokens where the spans count them, and how long its messages are. Such a
-//! trace is not replayed: what a call says depends on the answers to several calls before it, and the
-//! spans do not say which.
+//! trace is not replayed: what a call says depends on the answers to several calls before it, and
+//! the spans do not say which.
 
 use std::fs;
 use std::path::{Path, PathBuf};

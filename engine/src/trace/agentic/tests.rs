@@ -285,7 +285,7 @@ proptest! {
         let path = folder.path().join("a.json");
         fs::write(&path, &text).expect("written");
         let options = TraceOptions { format: Some(Format::Agentic), ..TraceOptions::default() };
-        if let Ok(trace) = load(&path, &[path.clone()], &options) {
+        if let Ok(trace) = load(&path, std::slice::from_ref(&path), &options) {
             assert_is_whole(&trace);
         }
     }
