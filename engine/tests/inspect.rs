@@ -75,6 +75,33 @@ fn rows_and_tables_of_every_format_are_inspected() {
 }
 
 #[test]
+fn a_compressed_conversation_is_inspected_as_the_file_in_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let one_line = CONVERSATION.replace('\n', " ");
+    let plain = inspected(&write(folder.path(), "c.json", &one_line));
+    // A stored block of gzip: a header, the bytes as they are, their checksum and length.
+    let bytes = one_line.as_bytes();
+    let len = u16::try_from(bytes.len()).expect("short");
+    let mut packed = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x01".to_vec();
+    packed.extend_from_slice(&len.to_le_bytes());
+    packed.extend_from_slice(&(!len).to_le_bytes());
+    packed.extend_from_slice(bytes);
+    packed.extend_from_slice(&checksum(bytes).to_le_bytes());
+    packed.extend_from_slice(&u32::from(len).to_le_bytes());
+    let path = folder.path().join("c.json.gz");
+    std::fs::write(&path, packed).expect("the folder is writable");
+    let unpacked = inspected(&path);
+    assert_eq!(plain["conversations"], unpacked["conversations"]);
+    assert_eq!(plain["cache"], unpacked["cache"]);
+}
+
+/// gzip's CRC-32.
+fn checksum(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+    !bytes.iter().fold(u32::MAX, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), step))
+}
+
+#[test]
 fn files_that_go_with_a_trace_say_what_to_open_instead() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, words, what, instead) in [

@@ -47,8 +47,8 @@ pub(crate) fn format_of(path: &Path, line: u64, bytes: &[u8]) -> Result<Format, 
     if AGENTIC.into_iter().all(has) {
         return Err(TraceError::file(
             path,
-            "looks like an agentic (kv-cache-tester) trace in a packed file; unpack it first, or \
-             name a folder of such files",
+            "has a conversation of an agent among other rows; right would be files of nothing but \
+             conversations (--custom-dataset-type agentic)",
         ));
     }
     let keys: Vec<String> = Members::of(bytes).map(|member| shown(member.key)).take(12).collect();

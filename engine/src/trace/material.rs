@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::trace::TraceError;
 use crate::trace::error::Fault;
 use crate::trace::scan::{Members, shown};
+use crate::trace::whole::bytes_of;
 use crate::trace::{lines, ragpulse};
 
 /// What a file is.
@@ -212,7 +213,7 @@ fn rates(path: &Path) -> Result<Facts, TraceError> {
 }
 
 fn profile(path: &Path) -> Result<Facts, TraceError> {
-    let text = std::fs::read(path).map_err(|error| TraceError::io("read", path, error))?;
+    let (text, _) = bytes_of(path)?;
     let windows: BTreeMap<String, BTreeMap<String, String>> = serde_json::from_slice(&text)
         .map_err(|error| TraceError::file(path, format!("is no profile of ServeGen: {error}")))?;
     let mut fields: BTreeMap<&str, (u64, BTreeMap<u64, f64>)> = BTreeMap::new();

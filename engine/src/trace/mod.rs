@@ -33,6 +33,7 @@ mod scan;
 mod sniff;
 mod spill;
 mod tables;
+mod whole;
 
 use std::path::Path;
 

@@ -5,7 +5,6 @@
 //! trace is not replayed: what a call says depends on the answers to several calls before it, and
 //! the spans do not say which.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::civil::DateTime;
@@ -17,12 +16,13 @@ use onbeat_shared::trace::{Format, Source, Trace, Warning};
 use onbeat_shared::units::{SessionIndex, TraceNanos};
 use serde_json::Value as Json;
 
-use crate::limits::{REQUESTS_MAX, TRACE_LINE_BYTES_MAX};
+use crate::limits::REQUESTS_MAX;
 use crate::trace::TraceError;
 use crate::trace::columns::Digest;
 use crate::trace::error::Fault;
 use crate::trace::keys::{self, Keys};
 use crate::trace::scan::shown;
+use crate::trace::whole::bytes_of;
 
 /// Where spans have the tokens of a prompt, by age of the convention.
 const INPUT: [&str; 2] = ["gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"];
@@ -70,13 +70,7 @@ pub(crate) fn load(path: &Path, files: &[PathBuf]) -> Result<Trace, TraceError> 
 
 impl Reader {
     fn file(&mut self, path: &Path) -> Result<(), TraceError> {
-        let io = |error| TraceError::io("read", path, error);
-        let bytes = fs::metadata(path).map_err(io)?.len();
-        if bytes > TRACE_LINE_BYTES_MAX as u64 {
-            let right = format!("has {bytes} bytes; right would be at most {TRACE_LINE_BYTES_MAX}");
-            return Err(TraceError::file(path, right));
-        }
-        let text = fs::read(path).map_err(io)?;
+        let (text, bytes) = bytes_of(path)?;
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
         let first_record = u32::try_from(self.records.len()).expect("bounded by REQUESTS_MAX");
         self.files.push(File { name: name.clone(), first_record });
@@ -257,7 +251,7 @@ mod tests {
     fn loaded(text: &str) -> Result<Trace, String> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("s.json");
-        fs::write(&file, text).expect("written");
+        std::fs::write(&file, text).expect("written");
         load(&file, std::slice::from_ref(&file)).map_err(|error| error.to_string())
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Only members and their order of nesting count, never magnitudes. What is neither a conversation,
 //! nor a session of spans, nor RAGPulse's, nor a file that goes with a trace, is left to the
-//! readers of rows, tables and columns, which have their own ways of telling.
+//! readers of rows, tables and columns, which have their own ways of telling. Of a compressed file
+//! only the first line is looked at.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,9 @@ use memchr::memchr;
 use onbeat_shared::trace::Format;
 
 use crate::trace::columns::shards::has_ending;
-use crate::trace::lines::start_of;
+use crate::trace::lines::{first_line, start_of};
 use crate::trace::material::Kind;
+use crate::trace::packed::Packing;
 use crate::trace::scan::Members;
 use crate::trace::{TraceError, TraceOptions};
 
@@ -47,7 +49,9 @@ pub(crate) fn look(path: &Path, options: &TraceOptions) -> Result<Look, TraceErr
 }
 
 fn file(path: &Path) -> Result<Look, TraceError> {
-    let Some(start) = start_of(path, START_BYTES)? else { return Ok(Look::Other) };
+    let packed = path.is_file() && Packing::of_file(path)?.is_some();
+    let start = if packed { first_line(path)? } else { start_of(path, START_BYTES)? };
+    let Some(start) = start else { return Ok(Look::Other) };
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
     Ok(match of_text(text) {
         Some(Found::Agentic) => Look::Agentic(vec![path.to_owned()]),

@@ -17,13 +17,13 @@ use onbeat_shared::units::{SessionIndex, TraceNanos};
 use serde::de::{self, DeserializeSeed};
 use simd_json::{Buffers, Deserializer};
 
-use crate::limits::{REQUESTS_MAX, TRACE_LINE_BYTES_MAX};
+use crate::limits::REQUESTS_MAX;
 use crate::trace::TraceError;
 use crate::trace::agentic::object::{Name, Object, ObjectSeed, REQUESTS};
 use crate::trace::agentic::place;
 use crate::trace::error::Fault;
-use crate::trace::mmap::MappedFile;
 use crate::trace::scan::shown;
+use crate::trace::whole::bytes_of;
 
 /// What one file holds.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ const BLOCK_TOKENS: u32 = 64;
 
 /// Reads a file.
 pub(super) fn read(path: &Path, block_tokens: Option<u32>) -> Result<Found, TraceError> {
-    let bytes = bytes_of(path)?;
+    let (bytes, size) = bytes_of(path)?;
     let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
     let mut reading = Reading::new(block_tokens, &stem);
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii();
@@ -87,30 +87,13 @@ pub(super) fn read(path: &Path, block_tokens: Option<u32>) -> Result<Found, Trac
     } else {
         reading.add(text).map_err(|(at, fault)| placed(at, fault))?;
     }
-    reading.found.bytes = bytes.len() as u64;
+    reading.found.bytes = size;
     Ok(reading.found)
 }
 
 /// Two halves of a place in a file.
 fn joined(first: &str, second: &str) -> String {
     if second.is_empty() { first.to_owned() } else { format!("{first}: {second}") }
-}
-
-/// Copies a file out of its mapping: the parser unescapes texts in place.
-fn bytes_of(path: &Path) -> Result<Vec<u8>, TraceError> {
-    let mut file = MappedFile::open(path)?;
-    let len = usize::try_from(file.len()).unwrap_or(usize::MAX);
-    if len > TRACE_LINE_BYTES_MAX {
-        return Err(TraceError::file(
-            path,
-            format!("has {len} bytes; right would be at most {TRACE_LINE_BYTES_MAX} in one file"),
-        ));
-    }
-    let mut bytes = Vec::with_capacity(len);
-    while let Some(window) = file.next_window()? {
-        bytes.extend_from_slice(&window);
-    }
-    Ok(bytes)
 }
 
 /// Whether a text is one object a line: its first line ends one, and another one begins one.
