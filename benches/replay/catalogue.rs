@@ -165,6 +165,7 @@ fn drivers(scale: Scale) -> Vec<Case> {
     vec![
         lateness(1_000.0, 3_000),
         lateness(10_000.0, 30_000),
+        burst(scale).between("driver-burst-1000", parties()),
         streams(scale).between("driver-streams-128", parties()),
         Case { pairs: 1, ..Case::highest(2, 30_000.0, 0.8, scale.tries) }
             .between("driver-rate", parties()),

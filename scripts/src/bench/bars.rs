@@ -220,6 +220,8 @@ fn drivers() -> Vec<Row> {
     vec![
         lateness("1000"),
         lateness("10000"),
+        Row::new("io_uring over epoll, 1,000 due at once: the last byte", "driver-burst-1000", "x")
+            .check("ratio_last_byte_left_us", Bound::Told),
         Row::new("io_uring over epoll, chunks a second", "driver-streams-128", "x")
             .check("ratio_chunks_per_s", Bound::Told),
         Row::new("io_uring over epoll, highest rate", "driver-rate", "x")
