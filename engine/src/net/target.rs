@@ -33,7 +33,8 @@ impl Target {
     /// Takes a base URL apart; a missing scheme means `http`.
     ///
     /// # Errors
-    /// When the text is no URL, its scheme is neither `http` nor `https`, or it carries secrets.
+    /// When the text is no URL, its scheme is neither `http` nor `https`, its port is none, or it
+    /// carries secrets.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let fail = |words: String| Err(TargetError(words));
         let has_scheme = text.contains("://");
@@ -75,10 +76,23 @@ impl Target {
         let Some(host) = uri.host().filter(|host| !host.is_empty()) else {
             return fail(format!("--url {text:?} names no host"));
         };
+        let authority = uri.authority().map_or(host, |authority| authority.as_str());
+        let port = match authority.strip_prefix(host) {
+            Some("") => Some(if secure { 443 } else { 80 }),
+            Some(rest) => rest.strip_prefix(':').and_then(port),
+            None => None,
+        };
+        let Some(port) = port else {
+            let found = authority.strip_prefix(host).unwrap_or(authority);
+            return fail(format!(
+                "--url {text:?} has {found:?} where its port would be; right would be a number \
+                 from 1 to 65535, like {host}:8000, or nothing"
+            ));
+        };
         Ok(Self {
             secure,
             host: host.to_owned(),
-            port: uri.port_u16().unwrap_or(if secure { 443 } else { 80 }),
+            port,
             base_path: uri.path().trim_end_matches('/').to_owned(),
         })
     }
@@ -135,6 +149,12 @@ impl Target {
     }
 }
 
+/// A port as it stands in a URL: digits and nothing else, and one that can be connected to.
+fn port(text: &str) -> Option<u16> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|&port| digits && port > 0)
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.secure { "https" } else { "http" };
@@ -163,6 +183,28 @@ mod tests {
         assert!(shown("ftp://host").contains("scheme"));
         assert!(shown("http://host/?key=1").contains("query"));
         assert!(shown("http:///x").contains("refused"));
+    }
+
+    #[test]
+    fn a_port_that_is_none_is_refused_and_never_replaced() {
+        for authority in ["127.0.0.1", "localhost", "[::1]", "host.example"] {
+            for port in ["99999", "70000", "65536", "0", "00", "-1", "+80", "abc", "8000x", "80 "] {
+                for start in ["", "http://", "https://"] {
+                    let words = shown(&format!("{start}{authority}:{port}"));
+                    assert!(words.starts_with("refused: --url"), "{authority}:{port}: {words}");
+                    assert!(words.contains(port), "{authority}:{port}: {words}");
+                }
+            }
+            let empty = shown(&format!("{authority}:/v1"));
+            assert!(empty.starts_with("refused"), "{empty}");
+        }
+        let words = shown("http://127.0.0.1:99999/v1");
+        assert!(words.contains("\":99999\"") && words.contains("from 1 to 65535"), "{words}");
+        for wrong in [":abc", "[::1]8000", "[::1:8000", "::1:8000"] {
+            assert!(shown(wrong).starts_with("refused"), "{wrong}: {}", shown(wrong));
+        }
+        assert_eq!(shown("http://[::1]:65535"), "http://[::1]:65535");
+        assert_eq!(shown("http://[::1]/v1"), "http://[::1]:80/v1");
     }
 
     #[test]
