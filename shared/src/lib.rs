@@ -7,7 +7,9 @@
 //! maps a file or draws a window, so that the engine, the viewer and the tests read the same facts
 //! through the same code.
 
+pub mod counted;
 pub mod export;
+pub mod foreign;
 pub mod log;
 pub mod metrics;
 pub mod run;

@@ -7,6 +7,7 @@
 use std::io::Write;
 
 use clap::ValueEnum;
+use onbeat_shared::counted::counted;
 
 use crate::cli::flags::run::{CoresFlag, cores};
 use crate::cli::summary::page::Page;
@@ -71,8 +72,8 @@ fn chosen(cores: &CoresFlag, allowed: &[u16]) -> Result<Vec<u16>, EngineError> {
     };
     let Some(first) = allowed.len().checked_sub(count) else {
         return Err(EngineError::Usage(format!(
-            "--cores {count}: this process may use {} CPUs; ask for 1 to {}",
-            allowed.len(),
+            "--cores {count}: this process may use {}; ask for 1 to {}",
+            counted(allowed.len() as u64, "CPU"),
             allowed.len()
         )));
     };

@@ -6,6 +6,7 @@
 
 use std::io::{self, BufWriter, Write};
 
+use onbeat_shared::counted::{agreeing, counted};
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::agentic::Agentic;
 use serde::Serialize;
@@ -49,7 +50,8 @@ pub(super) fn run(
         tell(&warning.to_string());
     }
     if steps.cut > 0 {
-        tell(&format!("{} think times are longer than the gap they fill: cut to it", steps.cut));
+        let (times, are) = (counted(steps.cut, "think time"), agreeing(steps.cut, "is", "are"));
+        tell(&format!("{times} {are} longer than the gap to fill: cut to it"));
     }
     tell(
         "conversations are planned as they were recorded: options of time and bodies do not count",

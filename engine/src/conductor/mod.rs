@@ -20,6 +20,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crossbeam::channel::{Receiver, bounded};
+use onbeat_shared::counted::counted;
 use onbeat_shared::log::header::{Closing, CoreTotals, Manifest};
 use onbeat_shared::log::record::Record;
 use onbeat_shared::units::{CoreIndex, RunNanos};
@@ -360,11 +361,10 @@ fn judge_warm_up(ready: &CoreReady, watch: &mut dyn Watch) -> Result<(), EngineE
         )));
     }
     watch.say(&format!(
-        "core {}: {} of {} connections could not be opened before the start ({first}); they are \
-         opened when needed",
+        "core {}: {} of {} could not be opened before the start ({first}), and will be when needed",
         ready.core.0,
         ready.failures.len(),
-        ready.failures.len() + ready.connections,
+        counted((ready.failures.len() + ready.connections) as u64, "connection"),
     ));
     Ok(())
 }

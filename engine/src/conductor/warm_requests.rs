@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8};
 
+use onbeat_shared::counted::{counted, grouped};
 use onbeat_shared::log::header::{Manifest, WarmUp, WarmUpRequest};
 use onbeat_shared::run::Run;
 use onbeat_shared::units::CoreIndex;
@@ -21,20 +22,21 @@ use crate::render::supply::Source;
 use crate::replayer::{Assignment, Shared, Stop};
 
 /// Sends `plan`'s requests as `assignment` says, which is that of a run's first core, and waits for
-/// their ends.
+/// their ends. `asked` is how many the user wanted: a plan may have fewer.
 ///
 /// # Errors
 /// When no connection can be opened, a thread cannot be started, or the user stops it.
 pub fn send(
     plan: Plan,
     source: Source,
+    asked: u32,
     assignment: &Assignment,
     manifest: &Manifest,
     watch: &mut dyn Watch,
 ) -> Result<WarmUp, EngineError> {
     let plan = Arc::new(plan);
     let planned = plan.rows.len() as u64;
-    watch.say(&format!("warm-up: {planned} requests before the run, one after the other"));
+    watch.say(&announced(planned, asked));
     let shared = Arc::new(Shared {
         plan: Arc::clone(&plan),
         source,
@@ -73,6 +75,17 @@ pub fn send(
     Ok(told)
 }
 
+/// What is said before they are sent.
+fn announced(planned: u64, asked: u32) -> String {
+    let fewer = if planned < u64::from(asked) {
+        format!("; {} were asked for, and the plan has no more", grouped(asked.into()))
+    } else {
+        String::new()
+    };
+    let requests = counted(planned, "request");
+    format!("warm-up: {requests} before the run, one after the other{fewer}")
+}
+
 fn told(run: &Run, started_unix_ns: u64) -> WarmUp {
     let requests = &run.requests;
     let request = |i: usize| WarmUpRequest {
@@ -85,4 +98,16 @@ fn told(run: &Run, started_unix_ns: u64) -> WarmUp {
     };
     let ok = (0..requests.len()).filter(|&i| requests.is_ok(i)).count() as u64;
     WarmUp { started_unix_ns, ok, requests: (0..requests.len()).map(request).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warm_up_that_is_shorter_than_asked_for_says_so() {
+        assert!(announced(60, 1_000).contains("60 requests before the run"));
+        assert!(announced(60, 1_000).contains("; 1,000 were asked for, and the plan has no more"));
+        assert!(!announced(60, 60).contains("asked"));
+    }
 }

@@ -6,6 +6,7 @@
 //! whose client gave up, after as long as their recorded end took, with the schedule's speed-up. An
 //! answer that ends before its time is up is an ordinary one.
 
+use onbeat_shared::counted::{agreeing, counted};
 use onbeat_shared::trace::Trace;
 
 use crate::plan::PlanOptions;
@@ -84,8 +85,9 @@ fn told(trace: &Trace, untimed: u64) -> Option<String> {
     }
     (untimed > 0).then(|| {
         format!(
-            "{untimed} requests whose client gave up are not cancelled: their rows do not say \
-             when (duration_e2e_ms)"
+            "{} whose client gave up {} not cancelled: no duration_e2e_ms says when",
+            counted(untimed, "request"),
+            agreeing(untimed, "is", "are")
         )
     })
 }
@@ -159,7 +161,7 @@ mod tests {
         let options = PlanOptions { replay_cancellations: true, speedup, ..PlanOptions::default() };
         let plan = build(&trace(), &options).expect("a plan");
         assert_eq!(plan.cancel_after, [Some(150_000_000), None, None, Some(3)]);
-        assert!(plan.warnings[0].starts_with("1 requests whose client gave up"));
+        assert!(plan.warnings[0].starts_with("1 request whose client gave up is"));
         let both = PlanOptions {
             cancelling: Some(Cancelling { share: None, delay_ns: 50 }),
             ..options.clone()

@@ -9,6 +9,8 @@ mod models;
 
 use std::time::Duration;
 
+use onbeat_shared::counted::counted;
+use onbeat_shared::foreign::shown;
 use serde_json::json;
 
 use crate::clock::monotonic_ns;
@@ -71,14 +73,16 @@ pub fn wait<'a>(
     let Some(timeout_ns) = readiness.timeout_ns else { return Ok(()) };
     for target in targets {
         let mut requests = requests.clone();
-        let mut server = Server { target, way, requests: &mut requests, readiness, watch };
+        let mut server =
+            Server { target, way, requests: &mut requests, readiness, watch, odd: None };
         if readiness.ask_model || readiness.look != Look::Inference {
             server.wait_until(timeout_ns, Server::lists_model)?;
         }
         if readiness.look != Look::Models {
             server.wait_until(timeout_ns, Server::answers)?;
         }
-        watch.say(&format!("{target} is ready"));
+        let odd = server.odd.take().map_or_else(String::new, |words| format!(": it {words}"));
+        watch.say(&format!("{target} is ready{odd}"));
     }
     Ok(())
 }
@@ -102,10 +106,11 @@ pub fn model(
     match found {
         Ok(names) => {
             let first = names.first().cloned()?;
+            let name = shown(&first);
             watch.say(&match names.len() {
-                1 => format!("the model is {first}, the only one {target} has"),
+                1 => format!("the model is {name}, the only one {target} has"),
                 count => format!(
-                    "the model is {first}, the first of {count} that {target} has ({}); --model \
+                    "the model is {name}, the first of {count} that {target} has ({}); --model \
                      names another",
                     models::listed(&names)
                 ),
@@ -130,6 +135,8 @@ struct Server<'a> {
     requests: &'a mut RenderOptions,
     readiness: &'a Readiness,
     watch: &'a mut dyn Watch,
+    /// What it did that a server which is ready does, and a user would want to know.
+    odd: Option<String>,
 }
 
 /// Why a server is not ready.
@@ -162,9 +169,10 @@ impl Server<'_> {
             if left_ns <= 0 {
                 let seconds = timeout_ns as f64 / 1e9;
                 return Err(EngineError::Run(format!(
-                    "{} was not ready within {seconds} s (--wait-for-model-timeout), at {looks} \
-                     looks; at the last one: {words}",
-                    self.target
+                    "{} was not ready within {seconds} s (--wait-for-model-timeout), at {}; at the \
+                     last one: {words}",
+                    self.target,
+                    counted(looks.into(), "look")
                 )));
             }
             self.watch.say(&format!(
@@ -197,6 +205,7 @@ impl Server<'_> {
         let reply = self.ask(None, self.readiness.interval_ns.max(ANSWER_NS).min(left_ns))?;
         if reply.status == 404 {
             // A server without the list is as ready as one that answers.
+            self.odd = Some("answered 404 when asked for /v1/models".to_owned());
             return Ok(());
         }
         let names = models::of(&reply).map_err(NotReady::Yet)?;
@@ -207,9 +216,9 @@ impl Server<'_> {
         match names.contains(&self.requests.model) {
             true => Ok(()),
             false => Err(NotReady::Yet(format!(
-                "/v1/models lists {} and not {:?}",
+                "/v1/models lists {} and not {}",
                 models::listed(&names),
-                self.requests.model
+                models::quoted(&self.requests.model)
             ))),
         }
     }
@@ -228,7 +237,10 @@ impl Server<'_> {
         body["model"] = json!(self.requests.model);
         match self.ask(Some(&body.to_string()), patience_ns)? {
             // Whatever it minds about this request, it will say about the first real one as well.
-            Reply { status, .. } if status < 500 => Ok(()),
+            Reply { status, body } if status < 500 => {
+                self.odd = odd(status, &body).or(self.odd.take());
+                Ok(())
+            }
             Reply { status, .. } => Err(NotReady::Yet(format!("it answers with status {status}"))),
         }
     }
@@ -251,6 +263,16 @@ impl Server<'_> {
     }
 }
 
+/// What is odd about an answer to a request for one token; `None` when nothing is.
+fn odd(status: u16, body: &[u8]) -> Option<String> {
+    let html = body.trim_ascii_start().first() == Some(&b'<');
+    match (status, html) {
+        (200..=299, false) => None,
+        (_, false) => Some(format!("answered {status}")),
+        (_, true) => Some(format!("answered {status}, with a page of HTML")),
+    }
+}
+
 /// A whole request: for the list of models, or with a `body` for an answer.
 fn question(
     target: &Target,
@@ -267,4 +289,20 @@ fn question(
     let mut question = head.map_err(|error| error.to_string())?;
     question.extend_from_slice(body.unwrap_or_default().as_bytes());
     Ok(question)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_ready_server_answered_is_told_unless_it_is_an_answer() {
+        assert_eq!(odd(200, b"{\"choices\":[]}"), None);
+        assert_eq!(odd(302, b"").as_deref(), Some("answered 302"));
+        assert_eq!(odd(400, b"{\"error\":1}").as_deref(), Some("answered 400"));
+        assert_eq!(
+            odd(200, b"\n<!DOCTYPE html>").as_deref(),
+            Some("answered 200, with a page of HTML")
+        );
+    }
 }

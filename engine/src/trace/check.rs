@@ -3,6 +3,7 @@
 //! Both would distort a replay silently, so they are said; neither changes anything, because the
 //! user may know better.
 
+use onbeat_shared::counted::counted;
 use onbeat_shared::trace::{Format, Trace, Warning};
 use onbeat_shared::units::{NANOS_PER_MILLI, NANOS_PER_SECOND};
 
@@ -63,14 +64,15 @@ fn unit(trace: &Trace) -> Option<Warning> {
             line: None,
             rows: rows as u64,
             words: format!(
-                "timestamps are read as {}: span {span_s:.3} s for {rows} rows; looks like {looks}",
+                "timestamps are read as {}: span {span_s:.3} s for {}; looks like {looks}",
                 match trace.source.format {
                     Format::Bailian | Format::BurstGpt | Format::Agentic | Format::RagPulse => {
                         "seconds"
                     }
                     Format::Mooncake | Format::RawPayload | Format::Baseten => "milliseconds",
                     Format::AzureCsv | Format::Otel => "dates",
-                }
+                },
+                counted(rows as u64, "row")
             ),
         })
     };

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use onbeat_shared::counted::counted;
 use serde::Serialize;
 
 use crate::trace::TraceError;
@@ -121,7 +122,7 @@ fn pieces(path: &Path) -> Result<Facts, TraceError> {
     })?;
     let lengths = spread(&weights).unwrap_or_else(|| "unknown".to_owned());
     Ok(vec![
-        fact("pieces", format!("{count}, of {total} tokens in all")),
+        fact("pieces", format!("{count}, of {} in all", counted(total, "token"))),
         fact("lengths", format!("tokens {lengths}")),
     ])
 }
@@ -192,8 +193,9 @@ fn rates(path: &Path) -> Result<Facts, TraceError> {
     let mut facts = vec![fact(
         "arrivals",
         format!(
-            "{windows} windows of {WINDOW_S:.0} s, {used} with requests; in those {mean:.4} a \
-             second on average and {most:.4} at most; about {requests:.0} requests in all"
+            "{} of {WINDOW_S:.0} s, {used} with requests; in those {mean:.4} a \
+             second on average and {most:.4} at most; about {requests:.0} requests in all",
+            counted(windows, "window")
         ),
     )];
     if let (Some(first), Some(last)) = (variations.first(), variations.last()) {
@@ -234,7 +236,10 @@ fn profile(path: &Path) -> Result<Facts, TraceError> {
     let mut facts = vec![fact("windows", windows.len().to_string())];
     for (name, (used, weights)) in fields {
         let words = spread(&weights).unwrap_or_else(|| "unknown".to_owned());
-        facts.push(fact(name, format!("{words} ({used} windows, all alike in weight)")));
+        facts.push(fact(
+            name,
+            format!("{words} ({}, all alike in weight)", counted(used, "window")),
+        ));
     }
     facts.push(fact("arrivals", "in the file with -trace.csv instead of -dataset.json".to_owned()));
     Ok(facts)
@@ -300,7 +305,7 @@ mod tests {
             "reason_ratio": "{0.25: 1.0, 0.5: 0.0}"}}"#;
         let found = described("d.json", text).expect("reads");
         assert_eq!(found.facts[1].0, "input_tokens");
-        assert!(found.facts[1].1.contains("max 30, mean 20 (1 windows"), "{found:?}");
+        assert!(found.facts[1].1.contains("max 30, mean 20 (1 window,"), "{found:?}");
         assert!(found.facts[3].1.contains("p50 0.250"), "{found:?}");
         let words = described("d.json", &text.replace("7: 1.0", "7= 1.0")).expect_err("no pair");
         assert!(words.contains("d.json#600.output_tokens: found {7= 1.0}"), "{words}");

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use onbeat_shared::counted::{agreeing, counted};
 use onbeat_shared::trace::blocks::BlockIds;
 use onbeat_shared::trace::record::Record;
 use onbeat_shared::trace::recorded::{Content, File, Recorded};
@@ -174,13 +175,16 @@ impl Reader {
         }
         if self.overlapping > 0 {
             let words = format!(
-                "{} of {calls} calls start before one of their session's has ended: they fan out",
-                self.overlapping
+                "{} of {} {} before one of the session's has ended: they fan out",
+                self.overlapping,
+                counted(calls, "call"),
+                agreeing(self.overlapping, "starts", "start")
             );
             warn(self.overlapping, words);
         }
         if self.others > 0 {
-            warn(self.others, format!("{} spans are no calls of a model: left out", self.others));
+            let (spans, are) = (counted(self.others, "span"), agreeing(self.others, "is", "are"));
+            warn(self.others, format!("{spans} {are} no call of a model: left out"));
         }
         Trace {
             block_tokens: source.format.block_tokens(),
@@ -274,8 +278,8 @@ mod tests {
         assert_eq!((trace.sessions.len(), trace.records[1].turn), (1, 1));
         let words: Vec<&str> = trace.warnings.iter().map(|own| own.words.as_str()).collect();
         assert!(words[0].contains("of 5 to 5 characters"), "{words:?}");
-        assert!(words[2].starts_with("1 of 2 calls start before"), "{words:?}");
-        assert!(words[3].starts_with("1 spans are no calls"), "{words:?}");
+        assert!(words[2].starts_with("1 of 2 calls starts before"), "{words:?}");
+        assert!(words[3].starts_with("1 span is no call"), "{words:?}");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use onbeat_shared::counted::counted;
 use onbeat_shared::trace::blocks::{BLOCK_IDS_MAX, BlockIds};
 use onbeat_shared::trace::decimal::Decimal;
 use onbeat_shared::trace::record::Record;
@@ -202,7 +203,8 @@ impl Reader {
         };
         let (line, rows) = self.no_output;
         if rows > 0 {
-            let words = format!("output_length is 0; one token is asked for ({rows} such rows)");
+            let such = counted(rows, "such row");
+            let words = format!("output_length is 0; one token is asked for ({such})");
             warn(Some(line), rows, words);
         }
         match &self.tables {
@@ -212,7 +214,8 @@ impl Reader {
                 format!(
                     "prompts are made of {} pieces with lengths of their own, in the order {}: a \
                      block is one token of a piece; {:.1} % of their tokens are leading pieces that \
-                     some row had before, behind whatever other prefix",
+                     some row had before, whatever stood in front of them there; an ideal hit rate \
+                     counts them only behind the same prefix",
                     table.len(),
                     PIECES.map(|(list, _)| list).join(", "),
                     self.again_tokens as f64 * 100.0 / (self.piece_tokens as f64).max(1.0)

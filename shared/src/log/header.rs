@@ -12,6 +12,7 @@ use super::block::{BLOCK_BYTES, BLOCK_HEADER_BYTES, BlockKind, sealed};
 use super::plan_row::PLAN_ROW_BYTES;
 use super::record::RECORD_BYTES;
 use super::{FORMAT_VERSION, LogError, READABLE_FROM};
+use crate::counted::counted;
 use crate::units::CoreIndex;
 
 /// Bytes of the file header.
@@ -136,8 +137,8 @@ impl WarmUp {
 
 impl fmt::Display for WarmUp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = self.requests.len();
-        write!(out, "warm-up: {} of {all} requests before zero succeeded", self.ok)?;
+        let all = counted(self.requests.len() as u64, "request");
+        write!(out, "warm-up: {} of {all} before zero succeeded", self.ok)?;
         if let Some(length_ns) = self.length_ns() {
             write!(out, ", in {:.1} s", crate::metrics::latency::nanos(length_ns) / 1e9)?;
         }

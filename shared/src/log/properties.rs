@@ -442,8 +442,8 @@ fn unknown_blocks_and_records_are_counted_and_skipped() {
     assert_eq!(
         run.warnings,
         [
-            "1 blocks are of a kind that this version does not know",
-            "1 records are of a kind that this version does not know"
+            "1 block is of a kind that this version does not know",
+            "1 record is of a kind that this version does not know"
         ]
     );
 }

@@ -10,6 +10,7 @@ use super::chunks::Chunks;
 use super::events::{Anchor, Stalls};
 use super::join::{Join, mark_bursts};
 use super::{Run, State};
+use crate::counted::{agreeing, counted, grouped};
 use crate::log::{
     Decoder, Footer, Item, LogError, Manifest, PLAN_ROW_BYTES, PlanRow, PlanRows, RecordBlock,
     RecordedRow, RecordedRows, SessionNames,
@@ -258,14 +259,37 @@ impl<'a> Blocks<'a> {
             )),
             Some(_) => {}
         }
-        let counted = [
-            (self.lost_rows, "rows of the plan are lost; their requests have no plan"),
-            (self.plan_conflicts, "rows of the plan repeat or exceed it and were ignored"),
-            (self.lost_names, "session names belong to no session and were ignored"),
-            (self.unknown_blocks, "blocks are of a kind that this version does not know"),
-            (self.repeated_documents, "manifests or footers beyond the first were ignored"),
+        let counts = [
+            (
+                self.lost_rows,
+                [
+                    "row of the plan is lost; its request has no plan",
+                    "rows of the plan are lost; their requests have no plan",
+                ],
+                "",
+            ),
+            (
+                self.plan_conflicts,
+                ["row of the plan repeats or exceeds", "rows of the plan repeat or exceed"],
+                " it; ignored",
+            ),
+            (
+                self.lost_names,
+                ["session name belongs", "session names belong"],
+                " to no session; ignored",
+            ),
+            (
+                self.unknown_blocks,
+                ["block is", "blocks are"],
+                " of a kind that this version does not know",
+            ),
+            (
+                self.repeated_documents,
+                ["manifest or footer", "manifests or footers"],
+                " beyond the first; ignored",
+            ),
         ];
-        words.extend(counted_words(&counted));
+        words.extend(counted_words(&counts));
         words.extend(self.missing_blocks());
         words
     }
@@ -291,7 +315,10 @@ impl<'a> Blocks<'a> {
         };
         missing
             .iter()
-            .map(|(&core, blocks)| format!("{blocks} blocks of {} are missing", who(core)))
+            .map(|(&core, &blocks)| {
+                let (blocks, are) = (counted(blocks, "block"), agreeing(blocks, "is", "are"));
+                format!("{blocks} of {} {are} missing", who(core))
+            })
             .collect()
     }
 }
@@ -319,9 +346,14 @@ fn lost_row(i: usize) -> PlanRow {
     }
 }
 
-/// Words for the counts that are not zero.
-pub(super) fn counted_words(counted: &[(u64, &str)]) -> Vec<String> {
-    counted.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}")).collect()
+/// Words for the counts that are not zero: what is counted, with its verb, in the form for one and
+/// in that for more, and what is said of it.
+pub(super) fn counted_words(counts: &[(u64, [&str; 2], &str)]) -> Vec<String> {
+    let some = counts.iter().filter(|(count, _, _)| *count > 0);
+    some.map(|&(count, [one, more], said)| {
+        format!("{} {}{said}", grouped(count), agreeing(count, one, more))
+    })
+    .collect()
 }
 
 fn report(progress: &dyn Fn(f32) -> bool, share: f32) -> Result<(), LogError> {

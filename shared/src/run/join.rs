@@ -248,6 +248,9 @@ impl Join {
 
     /// What the records contradict.
     pub(super) fn warnings(&self, footer: Option<&Footer>) -> Vec<String> {
+        const RECORDS: [&str; 2] = ["record is", "records are"];
+        const HAVE: [&str; 2] = ["request has", "requests have"];
+        const WERE: [&str; 2] = ["request was", "requests were"];
         let requests = &self.requests;
         let repeated = self
             .repeated_sends
@@ -260,19 +263,23 @@ impl Join {
         let ends_only = (0..requests.len())
             .filter(|&i| !requests.was_sent(i) && requests.first_byte(i).is_some())
             .count();
-        let counted = [
-            (lost, "records found no room while the run went on and are missing"),
-            (self.unknown_records, "records are of a kind that this version does not know"),
-            (self.strangers, "records are about requests that were not planned; ignored"),
-            (repeated, "requests have more than one sending; the first counts"),
-            (self.repeated_ends, "requests have more than one end; the first counts"),
-            (self.changed_dues, "requests were due at another time than planned"),
-            (self.moved, "requests were sent by another core than planned"),
-            (self.clipped, "content events claim more than 16,777,215 tokens; clipped"),
-            (backwards as u64, "requests have times that run backwards"),
-            (ends_only as u64, "requests have an answer but no sending; it was lost"),
+        let counts = [
+            (lost, RECORDS, " missing: no room while the run went on"),
+            (self.unknown_records, RECORDS, " of a kind that this version does not know"),
+            (self.strangers, RECORDS, " about requests that were not planned; ignored"),
+            (repeated, HAVE, " more than one sending; the first counts"),
+            (self.repeated_ends, HAVE, " more than one end; the first counts"),
+            (self.changed_dues, WERE, " due at another time than planned"),
+            (self.moved, WERE, " sent by another core than planned"),
+            (
+                self.clipped,
+                ["content event claims", "content events claim"],
+                " more than 16,777,215 tokens; clipped",
+            ),
+            (backwards as u64, HAVE, " times that run backwards"),
+            (ends_only as u64, HAVE, " an answer but no sending; it was lost"),
         ];
-        let mut words = counted_words(&counted);
+        let mut words = counted_words(&counts);
         words.extend(wall_step(&self.anchors));
         words
     }

@@ -196,11 +196,11 @@ mod tests {
         assert_eq!(
             run.warnings,
             [
-                "3 records found no room while the run went on and are missing",
-                "1 records are about requests that were not planned; ignored",
-                "1 requests have more than one sending; the first counts",
-                "1 requests have more than one end; the first counts",
-                "1 requests have times that run backwards",
+                "3 records are missing: no room while the run went on",
+                "1 record is about requests that were not planned; ignored",
+                "1 request has more than one sending; the first counts",
+                "1 request has more than one end; the first counts",
+                "1 request has times that run backwards",
             ]
         );
     }

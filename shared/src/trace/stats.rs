@@ -10,6 +10,7 @@
 
 use serde::Serialize;
 
+use crate::counted::{agreeing, counted};
 use crate::trace::agentic::stats::Conversations;
 use crate::trace::cache::ScopedCache;
 use crate::trace::capacity::{SizedCache, SizedCaches, ladder};
@@ -22,8 +23,8 @@ use crate::units::NANOS_PER_SECOND;
 pub struct Stats {
     /// Requests.
     pub rows: u64,
-    /// When they arrive.
-    pub arrivals: Arrivals,
+    /// When they arrive; `None` when rows have no times.
+    pub arrivals: Option<Arrivals>,
     /// Prompt lengths in tokens.
     pub input_tokens: Option<Lengths>,
     /// Answer lengths in tokens.
@@ -113,8 +114,12 @@ pub struct Cache {
     pub ideal_hit_rate: Option<f64>,
     /// Tokens of blocks that were there already in any place / all prompt tokens.
     pub ideal_set_overlap_rate: Option<f64>,
-    /// Median of the rows' own ideal hit rates.
+    /// 10th percentile of the rows' own ideal hit rates.
+    pub row_hit_rate_p10: Option<f64>,
+    /// Their median.
     pub row_hit_rate_p50: Option<f64>,
+    /// Their 90th percentile.
+    pub row_hit_rate_p90: Option<f64>,
     /// Share of the rows that hit nothing.
     pub rows_without_hit: Option<f64>,
     /// What caches of certain sizes would find, by size.
@@ -127,7 +132,7 @@ impl Stats {
     pub fn of(trace: &Trace, cache_tokens: &[u64]) -> Self {
         let mut order: Vec<usize> = (0..trace.records.len()).collect();
         order.sort_by_key(|&place| trace.records[place].at);
-        let arrivals = arrivals(trace, &order);
+        let arrivals = (!trace.recorded.untimed).then(|| arrivals(trace, &order));
         let known = (0..).zip(&trace.records).filter(|(at, _)| trace.recorded.is_length_known(*at));
         let inputs = known.map(|(_, record)| record.input_tokens).collect();
         let outputs = trace.records.iter().filter_map(|record| record.output_tokens).collect();
@@ -280,6 +285,7 @@ fn cache(trace: &Trace, order: &[usize], cache_tokens: &[u64]) -> Option<Cache> 
         }
     }
     rates.sort_unstable_by(f64::total_cmp);
+    let of_rows = |share: f64| (!rates.is_empty()).then(|| quantile(&rates, share));
     let all_tokens = ideal.prefixes() * u64::from(trace.block_tokens);
     let share = |tokens: u64| (input > 0).then(|| tokens as f64 / input as f64);
     Some(Cache {
@@ -289,7 +295,9 @@ fn cache(trace: &Trace, order: &[usize], cache_tokens: &[u64]) -> Option<Cache> 
         ids_per_row,
         ideal_hit_rate: share(prefix),
         ideal_set_overlap_rate: share(set),
-        row_hit_rate_p50: (!rates.is_empty()).then(|| quantile(&rates, 0.5)),
+        row_hit_rate_p10: of_rows(0.1),
+        row_hit_rate_p50: of_rows(0.5),
+        row_hit_rate_p90: of_rows(0.9),
         rows_without_hit: (!order.is_empty()).then(|| without as f64 / order.len() as f64),
         by_capacity: sized.rates(all_tokens, cache_tokens),
     })
@@ -300,16 +308,18 @@ const BURSTY: f64 = 0.10;
 /// A pause is told when it is this many times the mean gap, and a minute at least.
 const LONG_PAUSE: f64 = 20.0;
 
-fn oddities(trace: &Trace, stats: &Stats) -> Vec<String> {
-    let mut words: Vec<String> = trace.warnings.iter().map(ToString::to_string).collect();
-    let Arrivals { instants, steps_back, span_s, gap_max_s, .. } = stats.arrivals;
-    let gaps = stats.rows.saturating_sub(1);
-    let zero_gaps = stats.rows - instants;
+/// What is unusual about when requests arrive.
+fn odd_arrivals(trace: &Trace, rows: u64, arrivals: &Arrivals) -> Vec<String> {
+    let mut words = Vec::new();
+    let &Arrivals { instants, steps_back, span_s, gap_max_s, .. } = arrivals;
+    let gaps = rows.saturating_sub(1);
+    let zero_gaps = rows - instants;
     if gaps > 0 && zero_gaps as f64 / gaps as f64 >= BURSTY {
         words.push(format!(
-            "{:.0} % of the gaps between arrivals are zero: {} rows share {instants} instants",
+            "{:.0} % of the gaps between arrivals are zero: {} share {}",
             zero_gaps as f64 * 100.0 / gaps as f64,
-            stats.rows
+            counted(rows, "row"),
+            counted(instants, "instant")
         ));
     }
     if let Some(pause) = gap_max_s
@@ -322,8 +332,18 @@ fn oddities(trace: &Trace, stats: &Stats) -> Vec<String> {
     }
     if steps_back > 0 {
         words.push(format!(
-            "{steps_back} timestamps are smaller than the one before: rows are sent in time order"
+            "{} {} smaller than the one before: rows are sent in time order",
+            counted(steps_back, "timestamp"),
+            agreeing(steps_back, "is", "are")
         ));
+    }
+    words
+}
+
+fn oddities(trace: &Trace, stats: &Stats) -> Vec<String> {
+    let mut words: Vec<String> = trace.warnings.iter().map(ToString::to_string).collect();
+    if let Some(arrivals) = &stats.arrivals {
+        words.extend(odd_arrivals(trace, stats.rows, arrivals));
     }
     if stats.conversations.as_ref().is_some_and(|found| found.count > 1) {
         words.push(
@@ -334,9 +354,12 @@ fn oddities(trace: &Trace, stats: &Stats) -> Vec<String> {
     }
     let lacking = stats.cache.as_ref().filter(|cache| cache.rows_with_ids < stats.rows);
     if let Some(cache) = lacking.filter(|_| !trace.recorded.has_texts()) {
+        let without = stats.rows - cache.rows_with_ids;
         words.push(format!(
-            "{} rows have no hash_ids: their prompts share nothing with others",
-            stats.rows - cache.rows_with_ids
+            "{} {} no hash_ids: {} nothing with others",
+            counted(without, "row"),
+            agreeing(without, "has", "have"),
+            agreeing(without, "its prompt shares", "their prompts share")
         ));
     }
     words

@@ -13,6 +13,7 @@ use onbeat_shared::trace::stats::Stats;
 use onbeat_shared::trace::{Source, Trace};
 use serde::Serialize;
 
+use crate::cli::flags::number::whole;
 use crate::cli::flags::trace::TraceFlags;
 use crate::cli::printing;
 use crate::error::EngineError;
@@ -30,7 +31,7 @@ pub struct Args {
 
     /// Tell the ideal hit rate of a cache that holds so many tokens (may be repeated; default: of
     /// some powers of ten).
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = whole::<u64>)]
     cache_tokens: Vec<u64>,
 }
 
@@ -118,8 +119,12 @@ mod tests {
         {\"timestamp\":120000,\"input_length\":600,\"output_length\":0,\"hash_ids\":[9,2]}\n";
 
     fn inspected(options: &[&str]) -> String {
+        inspected_of(TRACE, options)
+    }
+
+    fn inspected_of(trace: &str, options: &[&str]) -> String {
         let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
-        file.write_all(TRACE.as_bytes()).expect("written");
+        file.write_all(trace.as_bytes()).expect("written");
         let path = file.path().to_str().expect("a plain path");
         let words = ["onbeat", path].into_iter().chain(options.iter().copied());
         let only = Only::try_parse_from(words).expect("parses");
@@ -138,12 +143,24 @@ mod tests {
           input      tokens p10 890, p50 2,048, p90 2,048, p99 2,048, max 2,048, mean 1,565, 4,696 in all
           output     tokens p10 3, p50 10, p90 18, p99 20, max 20, mean 10, 31 in all
           sessions   3, 0 with follow-ups, longest 1 turn
-          blocks     512 tokens each, 6 different ones, ids a row p50 4, p99 4, max 4
-          cache      ideal hit rate 32.7 % of tokens (prefixes, infinite cache); 34.6 % as a set of blocks; median row 0.0 %; 66.7 % of rows hit nothing
+          blocks     512 tokens each, 6 different, ids a row p50 4, p99 4, max 4
+          cache      ideal hit rate 32.7 % of tokens (whole prefixes, infinite cache); 34.6 % as a set of blocks
+                     hit rate by row p10 0.0 %, p50 0.0 %, p90 60.0 %; 66.7 % of rows hit nothing
                      by tokens that a cache holds (oldest forgotten): 32.7 % with 10,000
           odd        line 3: output_length is 0; one token is asked for
                      50 % of the gaps between arrivals are zero: 3 rows share 2 instants
         "#);
+    }
+
+    #[test]
+    fn rows_without_times_have_no_arrivals() {
+        let rows = "{\"input_length\":1}\n{\"session_id\":\"a\",\"input_length\":2}\n";
+        let page = inspected_of(rows, &[]);
+        assert!(page.contains("arrivals   unknown: the rows have no times\n"), "{page}");
+        assert!(!page.contains("bursts") && !page.contains("instant"), "{page}");
+        let json: serde_json::Value =
+            serde_json::from_str(&inspected_of(rows, &["--format", "json"])).expect("JSON");
+        assert_eq!(json["arrivals"], serde_json::Value::Null);
     }
 
     #[test]
@@ -156,5 +173,8 @@ mod tests {
         assert_eq!(json["cache"]["unique_blocks"], 6);
         let rate = json["cache"]["ideal_hit_rate"].as_f64().expect("known");
         assert!((rate - 1536.0 / 4696.0).abs() < 1e-12, "{rate}");
+        let of_rows = ["p10", "p50", "p90"].map(|at| &json["cache"][format!("row_hit_rate_{at}")]);
+        let of_rows = of_rows.map(|rate| rate.as_f64().expect("known"));
+        assert!((of_rows[2] - 0.6).abs() < 1e-12 && of_rows[..2] == [0.0, 0.0], "{of_rows:?}");
     }
 }

@@ -1,5 +1,7 @@
 //! Numbers as people read them: commas between thousands, so many places, or "unknown".
 
+pub(super) use onbeat_shared::counted::{agreeing, counted, grouped};
+
 pub(super) fn known(value: Option<f64>, places: usize) -> String {
     value.map_or_else(|| "unknown".to_owned(), |value| decimal(value, places))
 }
@@ -14,10 +16,6 @@ pub(super) fn decimal(value: f64, places: usize) -> String {
         Some((whole, fraction)) => format!("{}.{fraction}", commas(whole)),
         None => commas(&plain),
     }
-}
-
-pub(super) fn grouped(value: u64) -> String {
-    commas(&value.to_string())
 }
 
 fn commas(digits: &str) -> String {
@@ -38,7 +36,6 @@ mod tests {
 
     #[test]
     fn numbers_have_commas_between_thousands() {
-        assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(decimal(-1234.56, 1), "-1,234.6");
         assert_eq!(decimal(999.0, 0), "999");
     }

@@ -6,7 +6,7 @@ use onbeat_shared::trace::agentic::stats::{Conversations, Seconds};
 use onbeat_shared::trace::stats::{Arrivals, Cache, Lengths, Stats};
 use onbeat_shared::trace::{Source, Trace};
 
-use crate::cli::inspect::numbers::{decimal, grouped, known};
+use crate::cli::inspect::numbers::{agreeing, counted, decimal, grouped, known};
 use crate::trace::material::Material;
 
 /// What a file is that goes with a trace.
@@ -23,15 +23,20 @@ pub(super) fn of_material(material: &Material) -> String {
 pub(super) fn of_trace(trace: &Trace, stats: &Stats, wanted: &[u64]) -> String {
     let Source { name, sha256, format, rows, bytes } = &trace.source;
     let mut text = format!(
-        "{name}: {format}, {} rows, {} bytes, sha256 {sha256}\n",
-        grouped(*rows),
-        grouped(*bytes)
+        "{name}: {format}, {}, {}, sha256 {sha256}\n",
+        counted(*rows, "row"),
+        counted(*bytes, "byte")
     );
     let mut line = |name: &str, words: String| {
         writeln!(text, "  {name:<10} {words}").expect("a String takes everything");
     };
-    line("arrivals", arrivals(&stats.arrivals));
-    line("bursts", bursts(&stats.arrivals));
+    match &stats.arrivals {
+        Some(found) => {
+            line("arrivals", arrivals(found));
+            line("bursts", bursts(found));
+        }
+        None => line("arrivals", "unknown: the rows have no times".to_owned()),
+    }
     for (name, found) in [("input", &stats.input_tokens), ("output", &stats.output_tokens)] {
         line(name, found.as_ref().map_or_else(|| "unknown".to_owned(), |own| lengths(own, *rows)));
     }
@@ -39,11 +44,10 @@ pub(super) fn of_trace(trace: &Trace, stats: &Stats, wanted: &[u64]) -> String {
     line(
         "sessions",
         format!(
-            "{}, {} with follow-ups, longest {} {}",
+            "{}, {} with follow-ups, longest {}",
             grouped(sessions.count),
             grouped(sessions.with_follow_ups),
-            grouped(sessions.turns_max),
-            if sessions.turns_max == 1 { "turn" } else { "turns" }
+            counted(sessions.turns_max, "turn")
         ),
     );
     if let Some(found) = &stats.conversations {
@@ -55,6 +59,7 @@ pub(super) fn of_trace(trace: &Trace, stats: &Stats, wanted: &[u64]) -> String {
         Some(cache) => {
             line("blocks", blocks(cache));
             line("cache", hits(cache));
+            line("", hits_of_rows(cache));
             line("", sizes(cache, wanted));
         }
         None => line("cache", "unknown: no row has block ids".to_owned()),
@@ -94,7 +99,7 @@ fn bursts(arrivals: &Arrivals) -> String {
 
 fn lengths(lengths: &Lengths, rows: u64) -> String {
     let known = match lengths.count {
-        count if count < rows => format!(" (known of {} rows)", grouped(count)),
+        count if count < rows => format!(" (known of {})", counted(count, "row")),
         _ => String::new(),
     };
     format!(
@@ -111,8 +116,8 @@ fn lengths(lengths: &Lengths, rows: u64) -> String {
 
 fn blocks(cache: &Cache) -> String {
     format!(
-        "{} tokens each, {} different ones, ids a row p50 {}, p99 {}, max {}",
-        grouped(cache.block_tokens.into()),
+        "{} each, {} different, ids a row p50 {}, p99 {}, max {}",
+        counted(cache.block_tokens.into(), "token"),
         grouped(cache.unique_blocks),
         decimal(cache.ids_per_row.p50, 0),
         decimal(cache.ids_per_row.p99, 0),
@@ -123,11 +128,19 @@ fn blocks(cache: &Cache) -> String {
 fn hits(cache: &Cache) -> String {
     let percent = |share: Option<f64>| known(share.map(|share| share * 100.0), 1);
     format!(
-        "ideal hit rate {} % of tokens (prefixes, infinite cache); {} % as a set of blocks; median \
-         row {} %; {} % of rows hit nothing",
+        "ideal hit rate {} % of tokens (whole prefixes, infinite cache); {} % as a set of blocks",
         percent(cache.ideal_hit_rate),
-        percent(cache.ideal_set_overlap_rate),
+        percent(cache.ideal_set_overlap_rate)
+    )
+}
+
+fn hits_of_rows(cache: &Cache) -> String {
+    let percent = |share: Option<f64>| known(share.map(|share| share * 100.0), 1);
+    format!(
+        "hit rate by row p10 {} %, p50 {} %, p90 {} %; {} % of rows hit nothing",
+        percent(cache.row_hit_rate_p10),
         percent(cache.row_hit_rate_p50),
+        percent(cache.row_hit_rate_p90),
         percent(cache.rows_without_hit)
     )
 }
@@ -149,6 +162,11 @@ fn sizes(cache: &Cache, wanted: &[u64]) -> String {
         })
         .collect();
     format!("by tokens that a cache holds (oldest forgotten): {}", words.join(", "))
+}
+
+/// How many steps do what the verb says, in its two forms, to what.
+fn steps(count: u64, [one, more]: [&str; 2], what: &str) -> String {
+    format!("{} {} {what}", grouped(count), agreeing(count, one, more))
 }
 
 /// The lines about conversations.
@@ -173,13 +191,12 @@ fn conversations(found: &Conversations) -> Vec<(&'static str, String)> {
         (
             "agents",
             format!(
-                "{} {}, {} sub-agents ({} empty) with {} requests, nested {} deep; mean of \
-                 conversations' own ideal hit rates {} %",
-                grouped(found.count),
-                if found.count == 1 { "conversation" } else { "conversations" },
-                grouped(found.sub_agents),
+                "{}, {} ({} empty) with {}, nested {} deep; mean of conversations' own ideal hit \
+                 rates {} %",
+                counted(found.count, "conversation"),
+                counted(found.sub_agents, "sub-agent"),
                 grouped(found.empty_sub_agents),
-                grouped(found.sub_agent_requests),
+                counted(found.sub_agent_requests, "request"),
                 found.depth,
                 known(mean, 1)
             ),
@@ -200,12 +217,11 @@ fn conversations(found: &Conversations) -> Vec<(&'static str, String)> {
         (
             "steps",
             format!(
-                "{} extend the request before, {} rewrite it, {} shorten it; {} start before its \
-                 end",
-                grouped(found.extending_steps),
-                grouped(found.rewriting_steps),
-                grouped(found.shrinking_steps),
-                grouped(found.overlapping)
+                "{}, {}, {}; {}",
+                steps(found.extending_steps, ["extends", "extend"], "the request before"),
+                steps(found.rewriting_steps, ["rewrites", "rewrite"], "it"),
+                steps(found.shrinking_steps, ["shortens", "shorten"], "it"),
+                steps(found.overlapping, ["starts", "start"], "before its end")
             ),
         ),
         ("gaps", format!("seconds from start to start {}", seconds(&found.gap_s))),
@@ -213,7 +229,7 @@ fn conversations(found: &Conversations) -> Vec<(&'static str, String)> {
         (
             "think time",
             format!(
-                "seconds {}; {} longer than the gap they fill",
+                "seconds {}; {} longer than the gap to fill",
                 seconds(&found.think_time_s),
                 grouped(found.think_longer_than_gap)
             ),

@@ -3,6 +3,8 @@
 //! Everything that comes out is ASCII without control characters, because names come from files and
 //! may hold anything. What the lines say is [`super`]'s.
 
+pub(super) use onbeat_shared::counted::{counted as plural, grouped as group};
+
 /// No line is longer, unless one word is.
 pub(super) const WIDTH: usize = 100;
 /// Where the text of a line begins, after its label.
@@ -70,19 +72,6 @@ fn ascii(word: &str) -> String {
     word.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
 }
 
-/// A count with its thousands apart.
-pub(super) fn group(count: u64) -> String {
-    let digits = count.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// A number with at least three digits and no more than it needs.
 pub(super) fn number(value: f64) -> String {
     let decimals = match value.abs() {
@@ -110,18 +99,9 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// A count and its noun.
-pub(super) fn plural(count: u64, noun: &str) -> String {
-    match (count, noun.strip_suffix('y')) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) => format!("{} {stem}ies", group(count)),
-        (_, None) => format!("{} {noun}s", group(count)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{group, number, percent, plural};
+    use super::{number, percent};
 
     #[test]
     fn numbers_are_written_for_people() {
@@ -130,10 +110,8 @@ mod tests {
             shown,
             ["0.000", "0.000", "1.000", "9.999", "12.35", "999.9", "1,234", "10,000,000", "-1,234"]
         );
-        assert_eq!(group(1_234_567), "1,234,567");
         assert_eq!((percent(1, 3), percent(1, 1), percent(0, 0)), {
             ("33.3 %".to_owned(), "100.0 %".to_owned(), "0.0 %".to_owned())
         });
-        assert_eq!((plural(1, "body"), plural(2, "body")), ("1 body".into(), "2 bodies".into()));
     }
 }

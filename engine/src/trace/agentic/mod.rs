@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use onbeat_shared::counted::{agreeing, counted};
+use onbeat_shared::foreign::shown_path;
 use onbeat_shared::trace::agentic::{Agentic, Word};
 use onbeat_shared::trace::blocks::{BLOCK_IDS_MAX, BlockIds};
 use onbeat_shared::trace::record::Record;
@@ -139,7 +141,7 @@ impl Joined {
                 let words = format!(
                     "field \"block_size\": found {tokens}; right would be {before}, as in {} \
                      (--isl-block-size names one size for all files)",
-                    first.display()
+                    shown_path(first)
                 );
                 return Err(TraceError::file(file, words));
             }
@@ -200,7 +202,9 @@ impl Joined {
                 line: None,
                 rows: renamed,
                 words: format!(
-                    "{renamed} sessions are called as another one is; #2 and so on is added"
+                    "{} {} called as another one is; #2 and so on is added",
+                    counted(renamed, "session"),
+                    agreeing(renamed, "is", "are")
                 ),
             });
         }
@@ -237,19 +241,21 @@ impl Odd {
 
     fn warnings(&self) -> Vec<Warning> {
         let kinds = [
-            (self.no_output, "requests have out 0; one token is asked for"),
-            (self.empty_prompts, "requests have in 0: an empty prompt, which many servers refuse"),
-            (self.surplus_ids, "requests have more hash_ids than in has blocks; those are cut off"),
-            (self.empty_conversations, "conversations have no requests"),
+            (self.no_output, "request", "out 0; one token is asked for"),
+            (self.empty_prompts, "request", "in 0: an empty prompt, which many servers refuse"),
+            (self.surplus_ids, "request", "more hash_ids than in has blocks; those are cut off"),
+            (self.empty_conversations, "conversation", "no requests"),
             (
                 self.absolute_groups,
-                "sub-agents have requests whose t counts from the conversation's start; it is \
-                 taken so",
+                "sub-agent",
+                "requests whose t counts from the conversation's start; it is taken so",
             ),
         ];
-        let warning =
-            |(rows, words)| Warning { line: None, rows, words: format!("{rows} {words}") };
-        kinds.into_iter().filter(|(rows, _)| *rows > 0).map(warning).collect()
+        let warning = |(rows, noun, what)| {
+            let words = format!("{} {} {what}", counted(rows, noun), agreeing(rows, "has", "have"));
+            Warning { line: None, rows, words }
+        };
+        kinds.into_iter().filter(|(rows, _, _)| *rows > 0).map(warning).collect()
     }
 }
 
@@ -301,8 +307,9 @@ fn repeats(trace: &Trace) -> Option<Warning> {
     let (first, second) = example?;
     let id = |place: usize| &agentic.conversations[place].id;
     let words = format!(
-        "{rows} of {} conversations ask for the same as another one ({} is {} again)",
-        agentic.conversations.len(),
+        "{rows} of {} {} for the same as another one ({} is {} again)",
+        counted(agentic.conversations.len() as u64, "conversation"),
+        agreeing(rows, "asks", "ask"),
         id(second),
         id(first)
     );

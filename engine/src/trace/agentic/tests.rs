@@ -126,7 +126,7 @@ fn members_may_be_missing_null_or_unknown() {
     assert!(second.input.has(Parts::TOOL_RESULT) && second.input.has(Parts::OTHER));
     assert_eq!(trace.session_name(trace.records[0].session), "trace_7", "the file is its name");
     assert_eq!(trace.records[1].at.0, 2_250_000_000);
-    assert_eq!(trace.warnings[0].words, "1 requests have out 0; one token is asked for");
+    assert_eq!(trace.warnings[0].words, "1 request has out 0; one token is asked for");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn ids_beyond_the_prompt_are_left_out_and_64_bits_are_kept() {
     let ids = |place: usize| trace.blocks_of(&trace.records[place]).iter().collect::<Vec<_>>();
     assert_eq!(ids(0), [7_445_915]);
     assert_eq!(ids(1), [u64::MAX, u64::MAX]);
-    assert!(trace.warnings[0].words.starts_with("1 requests have more hash_ids"));
+    assert!(trace.warnings[0].words.starts_with("1 request has more hash_ids"));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn the_files_of_a_folder_are_one_trace() {
     let words: Vec<&str> = trace.warnings.iter().map(|own| own.words.as_str()).collect();
     assert_eq!(
         words.last(),
-        Some(&"1 of 4 conversations ask for the same as another one (c is b again)")
+        Some(&"1 of 4 conversations asks for the same as another one (c is b again)")
     );
 }
 
