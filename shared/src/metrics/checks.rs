@@ -95,6 +95,39 @@ fn reports_fit_the_schema() {
 }
 
 #[test]
+fn what_was_planned_and_what_was_sent_add_up() {
+    let mut sample = sample::sample(6, 300);
+    for class in [Class::CancelledByPlan, Class::Interrupted, Class::CutAtEnd] {
+        let request = sample.send(4 * MS);
+        sample.done(request, 9 * MS, class);
+    }
+    sample.send(5 * MS);
+    let refused = sample.plan(6 * MS);
+    sample.done(refused, 7 * MS, Class::ConnectRefused);
+    let goals = Goals::parse("ttft:200").expect("a goal");
+    for closed in [true, false] {
+        sample.closed = closed;
+        sample.plan(9_000 * MS);
+        let run = read(&sample);
+        let slo = Some(goals.clone());
+        let options = ReportOptions { slo, slice_ns: Some(700 * MS), ..ReportOptions::default() };
+        let report = report(&run, &options);
+        let ends = |of: &report::Outcomes| of.ended() + of.cancelled + of.in_flight();
+        let all = &report.outcomes;
+        assert!(all.cancelled >= 3 && all.in_flight() > 0, "{all:?}");
+        let unsent = all.never_sent + report.notes.not_reached;
+        assert_eq!(ends(all) + unsent, report.schedule.planned);
+        assert_eq!(all.by_class.values().sum::<u64>(), report.schedule.planned);
+        let slo = &report.slo;
+        let counted = slo.of_requests.expect("goals") + slo.cut_off_requests.expect("goals");
+        assert_eq!(counted, ends(all), "{slo:?}");
+        for slice in report.slices.as_ref().expect("asked for") {
+            assert_eq!(ends(&slice.outcomes), slice.sent, "{:?}", slice.outcomes);
+        }
+    }
+}
+
+#[test]
 fn a_run_without_data_has_null_everywhere() {
     let json = serde_json::to_value(plain(&Sample::new())).expect("JSON");
     for section in ["latency", "failures_as_infinite", "tokens", "throughput", "concurrency"] {
@@ -105,7 +138,8 @@ fn a_run_without_data_has_null_everywhere() {
     for path in ["/run/duration_s", "/schedule/offered_rps", "/schedule/lateness_us"] {
         assert!(json.pointer(path).expect(path).is_null(), "{path}");
     }
-    for path in ["/cache/ideal_hit_rate", "/cache/reported_hit_rate", "/slo/goodput_requests"] {
+    let goals = ["/slo/goodput_requests", "/slo/of_requests", "/slo/cut_off_requests"];
+    for path in ["/cache/ideal_hit_rate", "/cache/reported_hit_rate"].into_iter().chain(goals) {
         assert!(json.pointer(path).expect(path).is_null(), "{path}");
     }
     assert_eq!(json["verdict"]["schedule_held"], false);
@@ -179,6 +213,47 @@ fn the_verdict_names_every_cause() {
     let stopped = plain(&sample);
     assert!(stopped.run.interrupted);
     assert!(stopped.verdict.reasons.iter().all(|words| !words.contains("never sent")));
+}
+
+#[test]
+fn a_short_trace_with_one_late_request_is_judged_by_its_lateness() {
+    // The host took the processor away when the second one was due.
+    let run_of = |stall: Option<(i64, u64)>| {
+        let mut sample = Sample::new();
+        for (due, sent) in [(0, 20_000), (5 * MS, 9 * MS)] {
+            let request = sample.plan(due);
+            sample.dispatch(request, due, sent);
+            sample.done(request, 50 * MS, Class::Ok);
+        }
+        if let Some((start, length_ns)) = stall {
+            sample.push(CoreIndex(0), Record::Stall { start: RunNanos(start), length_ns });
+        }
+        plain(&sample)
+    };
+    let stalled = run_of(Some((5 * MS - 1_000, 3_900_000)));
+    assert!(stalled.verdict.schedule_held, "{:?}", stalled.verdict);
+    // Nobody else is to blame: it is late, and the client is not saturated.
+    let late = run_of(None);
+    let reasons = &late.verdict.reasons;
+    assert!(!late.verdict.schedule_held && reasons.len() == 1, "{reasons:?}");
+    assert!(reasons[0].starts_with("p99 lateness outside host stalls"), "{reasons:?}");
+}
+
+#[test]
+fn a_backlog_that_host_stalls_explain_is_not_laid_at_the_clients_door() {
+    let mut sample = Sample::new();
+    for k in 0..100 {
+        let request = sample.plan(k * MS);
+        sample.dispatch(request, k * MS, 4 * k * MS);
+        sample.done(request, 500 * MS, Class::Ok);
+        let (start, length_ns) = (RunNanos(4 * k * MS), 2_500_000);
+        sample.push(CoreIndex(0), Record::Stall { start, length_ns });
+    }
+    let report = plain(&sample);
+    let reasons = &report.verdict.reasons;
+    assert!(!report.verdict.schedule_held && reasons.len() == 1, "{reasons:?}");
+    assert!(!reasons[0].contains("SATURATED") && !reasons[0].contains("--cores"), "{reasons:?}");
+    assert!(reasons[0].contains("by host stalls"), "{reasons:?}");
 }
 
 #[test]

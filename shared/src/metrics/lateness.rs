@@ -19,11 +19,9 @@ pub fn lateness_ns(run: &Run, i: usize) -> Option<i64> {
     span(run.requests.intended(i), run.requests.sent(i))
 }
 
-/// Whether host stalls explain the lateness of request `i`: half of it or more is time that its
-/// core lay in stalls, one that had ended just before it could leave included. A short stall
-/// during a long wait of another cause explains nothing. `None` if it never left.
-#[must_use]
-pub fn in_stall(run: &Run, i: usize) -> Option<bool> {
+/// How long the core of request `i` lay in stalls while the request could have left, a stall that
+/// had ended just before included. `None` if it never left.
+pub(super) fn stalled_ns(run: &Run, i: usize) -> Option<u64> {
     let sent = run.requests.sent(i)?;
     let intended = run.requests.intended(i)?;
     let core = run.requests.core(i)?;
@@ -31,8 +29,16 @@ pub fn in_stall(run: &Run, i: usize) -> Option<bool> {
     let ended = stalls.partition_point(|stall| stall.end() <= intended);
     let casts_shadow = |stall: &&Stall| stall.end().0.saturating_add(STALL_SHADOW_NS) >= intended.0;
     let shadow_ns = stalls[..ended].last().filter(casts_shadow).map_or(0, |s| s.length_ns);
-    let stalled_ns = run.stalls.stalled_ns(core, intended, sent).saturating_add(shadow_ns);
-    let late_ns = sent.0.saturating_sub(intended.0).max(0).cast_unsigned();
+    Some(run.stalls.stalled_ns(core, intended, sent).saturating_add(shadow_ns))
+}
+
+/// Whether host stalls explain the lateness of request `i`: half of it or more is time that its
+/// core lay in stalls, one that had ended just before it could leave included. A short stall
+/// during a long wait of another cause explains nothing. `None` if it never left.
+#[must_use]
+pub fn in_stall(run: &Run, i: usize) -> Option<bool> {
+    let stalled_ns = stalled_ns(run, i)?;
+    let late_ns = lateness_ns(run, i)?.max(0).cast_unsigned();
     Some(stalled_ns > 0 && stalled_ns.saturating_mul(2) >= late_ns)
 }
 

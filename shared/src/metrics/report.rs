@@ -141,7 +141,8 @@ pub struct Schedule {
     pub never_sent: u64,
     /// Requests the schedule asked for per second of the sending window.
     pub offered_rps: Option<f64>,
-    /// Of these, requests that left, per second until the last one left (lateness limit taken off).
+    /// Of these, requests that left, per second until the last but one had left (lateness limit and
+    /// host stalls taken off).
     pub achieved_rps: Option<f64>,
     /// Sent − max(due, ready), all requests.
     pub lateness_us: Option<Statistic>,
@@ -285,13 +286,18 @@ pub struct Slo {
     pub goals: BTreeMap<String, f64>,
     /// Requests that meet each goal.
     pub met: BTreeMap<String, Met>,
+    /// What the shares are of: requests that ended by themselves, failures included, and requests
+    /// that the plan cancelled.
+    pub of_requests: Option<u64>,
+    /// Requests that the shares leave out: cut off by the user, by the run's end or the log's.
+    pub cut_off_requests: Option<u64>,
     /// Successful requests that meet every goal.
     pub goodput_requests: Option<u64>,
-    /// Their share of all requests that ended by themselves, failures included.
+    /// Their share of `of_requests`.
     pub goodput_share: Option<f64>,
     /// Their rate over the run's duration.
     pub goodput_rps: Option<f64>,
-    /// The share if the time a request waited for its sending counts into TTFT.
+    /// The same share if the time a request waited for its sending counts into TTFT.
     pub effective_goodput_share: Option<f64>,
 }
 
@@ -300,7 +306,7 @@ pub struct Slo {
 pub struct Met {
     /// How many.
     pub count: u64,
-    /// Their share of all requests that ended by themselves; null if there is none.
+    /// Their share of `of_requests`; null if there is none.
     pub share: Option<f64>,
 }
 

@@ -2,15 +2,18 @@
 //!
 //! The *sending window* goes from the first to the last instant at which a request could leave:
 //! max(due, ready), or due for one that never left. Offered are the requests of that window per
-//! second of it. Achieved are those of them that left, per second until the last one left; the
-//! lateness limit is not held against that length, so a request that is late within the limit, or
-//! by a host stall that is short against the window, does not lower the rate. Requests that a stop
-//! kept from leaving were not offered, nor were those for which the server gave no connection:
-//! neither is the sender's doing. Those that failed for want of a local resource were offered and
-//! did not leave.
+//! second of it. Achieved are those of them that left, per second until the last but one had left,
+//! but not less than the window. Neither the lateness limit nor time that a core lay in host stalls
+//! is held against that length, and the very last one to leave is not, because one request is no
+//! rate: where only a few were offered in a few milliseconds, its lateness, which is judged for
+//! itself, would otherwise be a shortfall of half of them. So a request that is late, for whatever
+//! reason, or a host stall does not lower the rate, and a backlog does, in a window of any length.
+//! Requests that a stop kept from leaving were not offered, nor were those for which the server
+//! gave no connection: neither is the sender's doing. Those that failed for want of a local
+//! resource were offered and did not leave.
 
 use super::latency::{count, nanos};
-use super::lateness::{in_stall, lateness_ns};
+use super::lateness::{in_stall, lateness_ns, stalled_ns};
 use super::quantile::{Collector, Statistic};
 use super::selection::Selection;
 use crate::log::{DoneFlags, Outcome};
@@ -42,16 +45,30 @@ pub struct Sending {
     pub achieved: u64,
     /// Of those, requests that left later than the lateness limit, whatever the cause.
     pub late: u64,
-    /// When the last of them left, the lateness limit taken off, but not before the window's end.
+    /// Of those, requests whose lateness no host stall explains.
+    pub late_by_itself: u64,
+    /// When the last but one of them had left, the lateness limit and host stalls taken off, but
+    /// not before the window's end.
     pub achieved_until: Option<RunNanos>,
+}
+
+/// A request of the sending window.
+#[derive(Clone, Copy, Debug)]
+struct Offered {
+    intended: RunNanos,
+    sent: Option<RunNanos>,
+    /// How long its core lay in host stalls meanwhile.
+    stalled_ns: i64,
+    in_stall: bool,
 }
 
 impl Sending {
     /// Counts over the chosen requests; `max_lateness_us` is the lateness limit.
     #[must_use]
     pub fn of(selection: &Selection<'_>, max_lateness_us: u64) -> Self {
-        let requests = &selection.run().requests;
-        let stopped = selection.run().state != crate::run::State::Finished;
+        let run = selection.run();
+        let requests = &run.requests;
+        let stopped = run.state != crate::run::State::Finished;
         let mut sending = Self::default();
         let mut offered = Vec::new();
         for i in selection.requests() {
@@ -73,24 +90,43 @@ impl Sending {
                     End::Open | End::NotReached => false,
                 };
             if let (true, Some(intended)) = (offered_now, requests.intended(i)) {
-                offered.push((intended, requests.sent(i)));
+                let stalled_ns = stalled_ns(run, i).unwrap_or(0);
+                offered.push(Offered {
+                    intended,
+                    sent: requests.sent(i),
+                    stalled_ns: i64::try_from(stalled_ns).unwrap_or(i64::MAX),
+                    in_stall: in_stall(run, i) == Some(true),
+                });
             }
         }
-        let first = offered.iter().map(|(intended, _)| *intended).min();
-        let last = offered.iter().map(|(intended, _)| *intended).max();
-        sending.window = first.zip(last);
-        sending.offered = offered.len() as u64;
-        sending.achieved = offered.iter().filter(|(_, sent)| sent.is_some()).count() as u64;
-        let limit =
-            i64::try_from(max_lateness_us).unwrap_or(i64::MAX).saturating_mul(NANOS_PER_MICRO);
-        let is_late = |(intended, sent): &&(RunNanos, Option<RunNanos>)| {
-            sent.is_some_and(|sent| sent.0.saturating_sub(intended.0) > limit)
-        };
-        sending.late = offered.iter().filter(is_late).count() as u64;
-        let last_sent = offered.iter().filter_map(|(_, sent)| *sent).max();
-        let on_time = last_sent.map(|sent| RunNanos(sent.0.saturating_sub(limit)));
-        sending.achieved_until = last.max(on_time);
+        let limit_ns = i64::try_from(max_lateness_us).unwrap_or(i64::MAX);
+        sending.judge(&offered, limit_ns.saturating_mul(NANOS_PER_MICRO));
         sending
+    }
+
+    /// Fills in what the requests of the sending window say together.
+    fn judge(&mut self, offered: &[Offered], limit_ns: i64) {
+        let first = offered.iter().map(|request| request.intended).min();
+        let last = offered.iter().map(|request| request.intended).max();
+        self.window = first.zip(last);
+        self.offered = offered.len() as u64;
+        // The two that left last.
+        let mut latest = [None; 2];
+        for request in offered {
+            let Some(sent) = request.sent else { continue };
+            self.achieved += 1;
+            let late = sent.0.saturating_sub(request.intended.0) > limit_ns;
+            self.late += u64::from(late);
+            self.late_by_itself += u64::from(late && !request.in_stall);
+            let on_time = sent.0.saturating_sub(limit_ns).saturating_sub(request.stalled_ns);
+            let on_time = Some(RunNanos(on_time));
+            if on_time > latest[0] {
+                latest = [on_time, latest[0]];
+            } else if on_time > latest[1] {
+                latest[1] = on_time;
+            }
+        }
+        self.achieved_until = last.max(latest[1]);
     }
 
     /// The window's length in seconds; `None` if that is not above zero.
@@ -105,8 +141,8 @@ impl Sending {
         Some(count(self.offered) / self.window_s()?)
     }
 
-    /// Requests that left, per second until the last one left. `None` where there is no offered
-    /// rate to compare it with.
+    /// Requests that left, per second until the last but one had left. `None` where there is no
+    /// offered rate to compare it with.
     #[must_use]
     pub fn achieved_rps(&self) -> Option<f64> {
         self.window_s()?;
@@ -166,9 +202,10 @@ impl LatenessStatistics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Class;
     use crate::log::sample::Sample;
+    use crate::log::{Class, Record};
     use crate::run::Run;
+    use crate::units::CoreIndex;
 
     const MS: i64 = 1_000_000;
 
@@ -194,17 +231,59 @@ mod tests {
     #[test]
     fn the_achieved_rate_falls_with_backlog_not_with_a_late_request() {
         assert!((share(&sending(&hundred(|_| 0))) - 1.0).abs() < 1e-9);
-        assert!((share(&sending(&hundred(|k| i64::from(k == 99)))) - 1.0).abs() < 1e-9);
-        let stalled = share(&sending(&hundred(|k| if k == 99 { 4 } else { 0 })));
-        assert!(stalled > 0.99, "{stalled}");
+        for late_ms in [1, 4, 1_000] {
+            let one = hundred(|k| if k == 99 { late_ms } else { 0 });
+            assert!((share(&sending(&one)) - 1.0).abs() < 1e-9, "{late_ms} ms");
+        }
         let backlog = share(&sending(&hundred(|k| k * 10)));
         assert!((backlog - 0.5).abs() < 0.01, "{backlog}");
+    }
+
+    /// Requests with the instants at which they are due and leave, and stalls of their core with
+    /// their starts and lengths, in microseconds.
+    fn timed(requests: &[(i64, i64)], stalls: &[(i64, u64)]) -> Sending {
+        let mut sample = Sample::new();
+        for &(due_us, sent_us) in requests {
+            let request = sample.plan(due_us * 1_000);
+            sample.dispatch(request, due_us * 1_000, sent_us * 1_000);
+        }
+        for &(start_us, length_us) in stalls {
+            let (start, length_ns) = (RunNanos(start_us * 1_000), length_us * 1_000);
+            sample.push(CoreIndex(0), Record::Stall { start, length_ns });
+        }
+        sending(&sample)
+    }
+
+    #[test]
+    fn one_late_request_of_a_short_window_is_no_rate() {
+        for late_us in [900, 1_500, 60_000] {
+            let two = timed(&[(0, 20), (5_000, 5_000 + late_us)], &[]);
+            assert!((share(&two) - 1.0).abs() < 1e-9, "{late_us} us");
+            assert_eq!(two.late_by_itself, u64::from(late_us > 1_000));
+        }
+        // Two of two are a backlog.
+        let both = timed(&[(0, 20_000), (5_000, 20_010)], &[]);
+        assert!(share(&both) < 0.5, "{}", share(&both));
+    }
+
+    #[test]
+    fn a_host_stall_does_not_lower_the_rate_and_a_backlog_behind_it_does() {
+        // Both wait for the end of one stall, and so does the window.
+        let stalled = timed(&[(0, 9_000), (5_000, 9_010)], &[(10, 8_900)]);
+        assert!((share(&stalled) - 1.0).abs() < 1e-9, "{stalled:?}");
+        assert_eq!((stalled.late, stalled.late_by_itself), (2, 0));
+        // The host takes half of the time, and the sender needs all of it.
+        let requests: Vec<_> = (0..100).map(|k| (k * 10_000, k * 20_000)).collect();
+        let stalls: Vec<_> = (0..200).map(|k| (k * 10_000, 5_000)).collect();
+        let shared = share(&timed(&requests, &stalls));
+        assert!((shared - 0.67).abs() < 0.01, "{shared}");
     }
 
     #[test]
     fn requests_beyond_the_lateness_limit_are_counted() {
         assert_eq!(sending(&hundred(|_| 1)).late, 0, "the limit itself is in it");
-        assert_eq!(sending(&hundred(|k| if k < 30 { 2 } else { 0 })).late, 30);
+        let late = sending(&hundred(|k| if k < 30 { 2 } else { 0 }));
+        assert_eq!((late.late, late.late_by_itself), (30, 30));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 use super::latency::count;
 use super::quantile::Statistic;
 use super::schedule::Sending;
+use crate::counted::{agreeing, counted};
 use crate::run::State;
 
 /// Least share of the offered rate that counts as held.
@@ -40,24 +41,13 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     reasons.extend(never_sent(evidence));
     if sending.kept_by_client > 0 {
         reasons.push(format!(
-            "{} of {} planned requests found no descriptor, port or memory on this side; raise \
-             `ulimit -n`, or cap the connections (--max-connections)",
-            sending.kept_by_client, sending.planned
+            "{} of {} found no descriptor, port or memory on this side; raise `ulimit -n`, or cap \
+             the connections (--max-connections)",
+            sending.kept_by_client,
+            counted(sending.planned, "planned request")
         ));
     }
-    if let (Some(offered), Some(achieved)) = (sending.offered_rps(), sending.achieved_rps())
-        && achieved < offered * ACHIEVED_SHARE_MIN
-    {
-        // Requests that never left because of others, though none was late, are not the client's.
-        let late = 100.0 * count(sending.late) / count(sending.achieved.max(1));
-        let saturated = if late >= 1.0 { "CLIENT SATURATED: " } else { "" };
-        reasons.push(format!(
-            "{saturated}{achieved:.1} of the {offered:.1} requests per second that were \
-             offered were sent ({:.1} %, at least 99 % are needed), {late:.1} % of them more than \
-             {limit} us late; use more --cores or a lower --replay-speedup",
-            100.0 * achieved / offered
-        ));
-    }
+    reasons.extend(below_rate(evidence));
     let over = |late: &&Statistic| late.p99 > count(limit);
     if let Some(late) = evidence.outside_stalls.filter(over) {
         reasons.push(format!(
@@ -68,12 +58,41 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     }
     if sending.underruns > 0 {
         reasons.push(format!(
-            "{} request bodies were not rendered when they were due; raise --render-budget, or leave \
-             a CPU to rendering (fewer --cores)",
-            sending.underruns
+            "{} {} not rendered when due; raise --render-budget, or leave a CPU to rendering \
+             (fewer --cores)",
+            counted(sending.underruns, "request body"),
+            agreeing(sending.underruns, "was", "were")
         ));
     }
     reasons
+}
+
+/// A rate that was not achieved, with what explains it: the sender where requests were late without
+/// a host stall, the host where all that were late were late by stalls. Requests that never left
+/// have reasons of their own.
+fn below_rate(evidence: &Evidence<'_>) -> Option<String> {
+    let (sending, limit) = (evidence.sending, evidence.max_lateness_us);
+    let (offered, achieved) = sending.offered_rps().zip(sending.achieved_rps())?;
+    if achieved >= offered * ACHIEVED_SHARE_MIN {
+        return None;
+    }
+    let of_sent = |part: u64| 100.0 * count(part) / count(sending.achieved.max(1));
+    let saturated = of_sent(sending.late_by_itself) >= 1.0;
+    let start = if saturated { "CLIENT SATURATED: " } else { "" };
+    let next = match (sending.late_by_itself, sending.late) {
+        (0, 0) => "",
+        (0, _) => {
+            ", all of these by host stalls; send from a quieter host, or from cores that nothing \
+             else uses (`onbeat doctor`)"
+        }
+        _ => "; use more --cores or a lower --replay-speedup",
+    };
+    Some(format!(
+        "{start}{achieved:.1} of the {offered:.1} requests per second that were offered were sent \
+         ({:.1} %, at least 99 % are needed), {:.1} % of them more than {limit} us late{next}",
+        100.0 * achieved / offered,
+        of_sent(sending.late)
+    ))
 }
 
 fn unfinished(evidence: &Evidence<'_>) -> Option<String> {
@@ -81,8 +100,10 @@ fn unfinished(evidence: &Evidence<'_>) -> Option<String> {
     let Sending { open, not_reached, .. } = *evidence.sending;
     Some(format!(
         "the log has no footer (the run was killed, the file was cut, or it is still being written): \
-         {open} requests are in flight and {not_reached} not reached when it ends; repeat the run \
-         for a whole result"
+         {} {} in flight and {not_reached} not reached when it ends; repeat the run for a whole \
+         result",
+        counted(open, "request"),
+        agreeing(open, "is", "are")
     ))
 }
 
@@ -93,7 +114,9 @@ fn never_sent(evidence: &Evidence<'_>) -> Option<String> {
         return None;
     }
     Some(format!(
-        "{never_sent} of {planned} planned requests were never sent; the run ended first: let it \
-         drain longer (--drain-seconds) or plan fewer requests"
+        "{never_sent} of {} {} never sent; the run ended first: let it drain longer \
+         (--drain-seconds) or plan fewer requests",
+        counted(planned, "planned request"),
+        agreeing(never_sent, "was", "were")
     ))
 }

@@ -11,7 +11,9 @@ mod slices;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
+use onbeat_shared::counted::agreeing;
 use onbeat_shared::log::Class;
+use onbeat_shared::metrics::goal::GoalKind;
 use onbeat_shared::metrics::report::Report;
 use onbeat_shared::metrics::{Metric, Statistic};
 
@@ -80,9 +82,12 @@ fn heading(page: &mut Page, report: &Report) {
 
 fn verdict(page: &mut Page, report: &Report) {
     let schedule = &report.schedule;
-    let sent = format!("{} of {} requests sent", group(schedule.sent), group(schedule.planned));
+    let sent = format!("{} of {} sent", group(schedule.sent), plural(schedule.planned, "request"));
     let late = schedule.lateness_outside_stalls_us.map_or_else(
-        || "no lateness to judge".to_owned(),
+        || match schedule.lateness_us {
+            None => "no lateness to judge".to_owned(),
+            Some(_) => "host stalls explain the lateness of every request".to_owned(),
+        },
         |late| {
             format!(
                 "p99 lateness {} us outside host stalls (limit {})",
@@ -102,11 +107,10 @@ fn verdict(page: &mut Page, report: &Report) {
 fn outcomes(page: &mut Page, report: &Report) {
     let outcomes = &report.outcomes;
     let mut parts = vec![format!("{} ok", group(outcomes.ok))];
-    let failed = outcomes.failed();
-    let ended = outcomes.ok + failed;
+    let (failed, ended) = (outcomes.failed(), outcomes.ended());
     if failed > 0 {
-        let share = percent(failed, ended);
-        parts.push(format!("{} failed ({share} of those that ended)", group(failed)));
+        let (failed, share, ended) = (group(failed), percent(failed, ended), group(ended));
+        parts.push(format!("{failed} failed ({share} of the {ended} that ended by themselves)"));
     }
     let counts = [
         (outcomes.cancelled, "cancelled"),
@@ -329,24 +333,36 @@ fn goodput(page: &mut Page, report: &Report) {
     let share = |share: Option<f64>| {
         share.map_or_else(|| "no data".to_owned(), |s| format!("{:.1} %", s * 100.0))
     };
-    let (Some(good), Some(rate)) = (slo.goodput_requests, slo.goodput_rps) else {
+    let counted = (slo.goodput_requests, slo.of_requests, slo.goodput_rps);
+    let (Some(good), Some(of), Some(rate)) = counted else {
         page.entry("Goodput", "no data");
         return;
+    };
+    let ended = report.outcomes.ended();
+    let whom = match of.saturating_sub(ended) {
+        0 => "all that ended by themselves".to_owned(),
+        n => format!("{} that ended by themselves and {} cancelled", group(ended), group(n)),
     };
     page.entry(
         "Goodput",
         &format!(
-            "{} meet every goal ({} of all that ended, failures included), {} requests/s; with the \
-             wait for sending {}",
+            "{} {} every goal ({} of {}: {whom}), {} requests/s; with the wait for sending {}",
             plural(good, "request"),
+            agreeing(good, "meets", "meet"),
             share(slo.goodput_share),
+            group(of),
             number(rate),
             share(slo.effective_goodput_share)
         ),
     );
+    if let Some(n) = slo.cut_off_requests.filter(|&n| n > 0) {
+        let words = format!("{} cut off before the end, in no share", plural(n, "request"));
+        page.entry("", &words);
+    }
     for (name, limit) in &slo.goals {
         let met = &slo.met[name];
-        let sign = if name.ends_with("_ms") { "<=" } else { ">=" };
+        let lower = GoalKind::from_name(name).is_some_and(GoalKind::has_lower_limit);
+        let sign = if lower { ">=" } else { "<=" };
         page.entry(
             "",
             &format!("{name} {sign} {limit}: {} ({})", group(met.count), share(met.share)),
@@ -366,7 +382,7 @@ fn formulas(page: &mut Page) {
     formula("connect", "connection open - connect started");
     formula("tokens/s per user", "1 / ITL");
     formula("offered", "requests that could leave / (last - first instant to leave)");
-    formula("achieved", "of these, requests that left / (last sending - limit - first instant)");
+    formula("achieved", "those that left / (last sending but one - limit, stalls, first instant)");
     formula("ideal hit rate", "longest prefix of blocks already sent / input tokens");
     formula("reported hit rate", "cached tokens / prompt tokens, answers that report both");
     formula("goodput", "successful requests that meet every goal / duration");
@@ -443,7 +459,7 @@ mod tests {
                      planned output 200: 20 answers of another length
         Cache        ideal hit rate unknown (no request with block ids was sent); server: not reported
                      (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report)
-        Goodput      11 requests meet every goal (55.0 % of all that ended, failures included), 5.528
+        Goodput      11 requests meet every goal (55.0 % of 20: all that ended by themselves), 5.528
                      requests/s; with the wait for sending 50.0 %
                      itl_ms <= 12: 20 (100.0 %)
                      ttft_ms <= 60: 11 (55.0 %)
@@ -474,20 +490,20 @@ mod tests {
         insta::assert_snapshot!(text(&sample, "", false), @r#"
         SCHEDULE     NOT HELD: 10 of 11 requests sent; p99 lateness 4,000 us outside host stalls (limit
                      1,000)
-                     - 1 of 11 planned requests were never sent; the run ended first: let it drain longer
+                     - 1 of 11 planned requests was never sent; the run ended first: let it drain longer
                      (--drain-seconds) or plan fewer requests
-                     - CLIENT SATURATED: 833.3 of the 1100.0 requests per second that were offered were sent
-                     (75.8 %, at least 99 % are needed), 100.0 % of them more than 1000 us late; use more
+                     - CLIENT SATURATED: 909.1 of the 1100.0 requests per second that were offered were sent
+                     (82.6 %, at least 99 % are needed), 100.0 % of them more than 1000 us late; use more
                      --cores or a lower --replay-speedup
                      - p99 lateness outside host stalls is 4000 us, above the limit of 1000 us
                      (--max-lateness-us); use more --cores, isolate them, or raise the limit knowingly
 
         Run          sample, sample.jsonl (bailian_trace), open_loop, 2 cores of sample-host, 2026-01-02
                      03:04:05 UTC
-        Outcomes     5 ok, 5 failed (50.0 % of those that ended), 1 never sent
+        Outcomes     5 ok, 5 failed (50.0 % of the 10 that ended by themselves), 1 never sent
                      reset_mid_answer 5, not_reached 1
                      first reset_mid_answer: out of memory ?[2J
-        Sending      1,100 requests/s offered, 833.3 achieved, over a sending window of 0.010 s; at most 10
+        Sending      1,100 requests/s offered, 909.1 achieved, over a sending window of 0.010 s; at most 10
                      in flight
         Host         1 stall, 1.250 ms in all, longest 1.250 ms (the host took the processor away)
 
@@ -514,6 +530,46 @@ mod tests {
         Cache        ideal hit rate unknown (no request with block ids was sent); server: not reported
                      (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report)
         "#);
+    }
+
+    #[test]
+    fn what_was_cancelled_is_counted_everywhere() {
+        let mut sample = Sample::new();
+        for k in 0..10 {
+            let request = sample.send(k * MS);
+            sample.chunks(request, &[(k + 1) * MS, (k + 2) * MS]);
+            let class = match k {
+                0..6 => Class::Ok,
+                6 => Class::Http429,
+                7 | 8 => Class::CancelledByPlan,
+                _ => Class::CutAtEnd,
+            };
+            sample.done(request, (k + 3) * MS, class);
+        }
+        sample.send(10 * MS);
+        let refused = sample.plan(11 * MS);
+        sample.done(refused, 11 * MS, Class::ConnectRefused);
+        let run = Run::read(&sample.bytes()).expect("a log");
+        let slo = Some(Goals::parse("e2e_output_token_throughput:100").expect("a goal"));
+        let options = ReportOptions { slo, slice_ns: Some(5 * MS), ..ReportOptions::default() };
+        let mut out = Vec::new();
+        write(&mut out, &report(&run, &options), false).expect("memory takes everything");
+        let text = String::from_utf8(out).expect("text");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "6 ok, 2 failed (25.0 % of the 8 that ended by themselves), 3 cancelled, 1 in flight",
+            "6 requests meet every goal (60.0 % of 10: 8 that ended by themselves and 2 cancelled)",
+            "2 requests cut off before the end, in no share",
+            "e2e_output_tokens_per_s >= 100: 6 (60.0 %)",
+            "slice, s sent ok failed cancelled no end",
+            "0.000 5 5 0 0 0",
+            "0.005 5 1 1 3 0",
+            "0.010 1 0 0 0 1",
+            "In none: 1 request that ended before leaving, without a connection.",
+        ] {
+            assert!(words.contains(part), "{part} is not in\n{text}");
+        }
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
     }
 
     #[test]
