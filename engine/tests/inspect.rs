@@ -134,8 +134,43 @@ fn a_folder_of_conversations_is_one_trace() {
     let told = onbeat(&["inspect", "--cache-tokens", "64"], folder.path());
     let page = text(&told.stdout);
     assert!(page.contains("2 conversations, 4 sub-agents (2 empty) with 4 requests"), "{page}");
-    assert!(page.contains("ask for the same as another one (u is t again)"), "{page}");
+    assert!(page.contains("asks for the same as another one (u is t again)"), "{page}");
+    assert!(!page.contains("subfolder"), "{page}");
     assert!(page.contains(" % with 64\n"), "{page}");
+    for name in ["more", "older"] {
+        std::fs::create_dir(folder.path().join(name)).expect("the folder is writable");
+    }
+    let page = text(&onbeat(&["inspect"], folder.path()).stdout);
+    assert!(page.contains("2 subfolders of the folder were not read"), "{page}");
+}
+
+#[test]
+fn a_folder_that_is_no_trace_names_the_file_in_it_that_is_one() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let row = "{\"timestamp\":\"8\",\"input_length\":12,\"output_length\":3,\"hash_ids\":{}}\n";
+    write(folder.path(), "0_trace.jsonl", row);
+    write(folder.path(), "2_passages.jsonl", "{\"passage_id\":0,\"token_length\":84}\n");
+    let told = onbeat(&["inspect"], folder.path());
+    assert_eq!(told.status.code(), Some(1));
+    let words = text(&told.stderr);
+    assert!(words.contains("0_trace.jsonl: give that instead"), "{words}");
+}
+
+#[test]
+fn words_agree_with_a_count_of_one() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let rows = "{\"timestamp\":5,\"input_length\":600,\"output_length\":1}\n\
+                {\"timestamp\":0,\"input_length\":600,\"output_length\":1,\"hash_ids\":[0,1]}\n";
+    let page = text(&onbeat(&["inspect"], &write(folder.path(), "two.jsonl", rows)).stdout);
+    for words in ["1 timestamp is smaller", "1 row has no hash_ids: its prompt shares nothing"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let one = write(folder.path(), "one.jsonl", rows.lines().next().expect("a row"));
+    let page = text(&onbeat(&["inspect"], &one).stdout);
+    assert!(page.contains("mooncake_trace, 1 row, "), "{page}");
+    let plan = onbeat(&["plan", "--request-count", "1"], &folder.path().join("two.jsonl"));
+    let words = text(&plan.stderr);
+    assert!(words.contains("1 of 2 rows is planned: 1 is beyond --request-count"), "{words}");
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub mod error;
 mod keys;
 mod lines;
 pub mod material;
+mod meaning;
+mod mistaken;
 mod mmap;
 mod mooncake;
 mod otel;
@@ -35,15 +37,18 @@ mod spill;
 mod tables;
 mod whole;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use onbeat_shared::trace::recorded::Texts;
 use onbeat_shared::trace::{Format, Source, Trace};
 
-use crate::trace::columns::{Digest, Kind, shards};
 pub use crate::trace::baseten::answers::recorded_answers;
+use crate::trace::columns::shards::{has_ending, kind_of};
+use crate::trace::columns::{Digest, shards};
 pub use crate::trace::error::{Fault, TraceError};
 use crate::trace::material::Material;
+pub use crate::trace::meaning::{options_with_meaning, without_meaning};
+use crate::trace::packed::Packing;
 use crate::trace::rows::RowReader;
 use crate::trace::sniff::Look;
 
@@ -144,6 +149,9 @@ pub fn check_scheduled(path: &Path, trace: &Trace) -> Result<(), TraceError> {
 /// # Errors
 /// When the file cannot be read, is of no known format, or has a row that is wrong.
 pub fn read(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
+    if let Some(format) = options.format {
+        detect::check_named(path, format)?;
+    }
     let mut trace = match sniff::look(path, options)? {
         Look::Agentic(files) => agentic::load(path, &files, options)?,
         Look::Otel(files) => otel::load(path, &files)?,
@@ -155,6 +163,7 @@ pub fn read(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
         Look::Other => lines_of(path, options)?,
     };
     check::whole(&mut trace);
+    trace.warnings.extend(sniff::unread(path)?);
     Ok(trace)
 }
 
@@ -211,19 +220,39 @@ pub fn load_prompts(
     Ok(())
 }
 
+/// The files beside a trace file that are read with it if it is of a format that has such.
+pub fn tables_beside(path: &Path) -> impl Iterator<Item = PathBuf> {
+    ragpulse::PIECES.map(|(_, name)| path.with_file_name(name)).into_iter()
+}
+
 /// Whether the trace is files of columns, as told or as found.
 fn is_columns(path: &Path, options: &TraceOptions) -> Result<bool, TraceError> {
-    match options.format {
-        Some(format) => Ok(format == Format::Baseten),
-        None => Ok(path.is_dir() || Kind::of_file(path)?.is_some()),
+    if let Some(format) = options.format {
+        return Ok(format == Format::Baseten);
     }
+    if path.is_dir() || kind_of(path)?.is_some() {
+        return Ok(true);
+    }
+    // A file that is called so, and is neither rows nor a table, is refused as what it is called.
+    if !has_ending(path) || Packing::of_file(path)?.is_some() {
+        return Ok(false);
+    }
+    let rows = |line: Vec<u8>| {
+        tables::unmarked(&line).starts_with(b"{") || tables::format_of(&line).is_some()
+    };
+    Ok(lines::first_line(path)?.is_some_and(|line| !rows(line)))
 }
 
 /// The format of a trace that is a table, as told or as found.
 fn table_of(path: &Path, options: &TraceOptions) -> Result<Option<Format>, TraceError> {
-    match options.format {
-        Some(format) => Ok(format.is_table().then_some(format)),
-        None => Ok(lines::first_line(path)?.and_then(|line| tables::format_of(&line))),
+    if let Some(format) = options.format {
+        return Ok(format.is_table().then_some(format));
+    }
+    let Some(line) = lines::first_line(path)? else { return Ok(None) };
+    let found = tables::format_of(&line);
+    match tables::why_not(&line, tables::is_called_so(path)).filter(|_| found.is_none()) {
+        Some(words) => Err(TraceError::file(path, words)),
+        None => Ok(found),
     }
 }
 
@@ -248,10 +277,11 @@ fn lines_of(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
         reader.read(line, bytes).map_err(row)
     })?;
     let Some(reader) = reader else {
-        return Err(TraceError::file(
-            path,
-            "has no rows; right would be JSON Lines with one request a line",
-        ));
+        let right = match tables::is_called_so(path) {
+            true => "a header and rows",
+            false => "JSON Lines with one request a line",
+        };
+        return Err(TraceError::file(path, format!("has no rows; right would be {right}")));
     };
     let source = Source {
         name: path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into()),

@@ -9,14 +9,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use memchr::memchr;
-use onbeat_shared::trace::Format;
+use onbeat_shared::counted::{agreeing, counted};
+use onbeat_shared::foreign::shown_path;
+use onbeat_shared::trace::{Format, Warning};
 
 use crate::trace::columns::shards::has_ending;
 use crate::trace::lines::{first_line, start_of};
 use crate::trace::material::Kind;
 use crate::trace::packed::Packing;
 use crate::trace::scan::Members;
-use crate::trace::{TraceError, TraceOptions};
+use crate::trace::{TraceError, TraceOptions, mistaken};
 
 /// Which reader a file or folder is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +40,7 @@ const START_BYTES: u64 = 64 << 10;
 
 /// Looks at a file or folder, unless the user says what it is.
 pub(crate) fn look(path: &Path, options: &TraceOptions) -> Result<Look, TraceError> {
+    mistaken::check(path)?;
     match options.format {
         Some(Format::Agentic) => Ok(Look::Agentic(json_files(path)?)),
         Some(Format::Otel) => Ok(Look::Otel(json_files(path)?)),
@@ -68,11 +71,17 @@ fn folder(path: &Path) -> Result<Look, TraceError> {
         return Ok(Look::Other);
     }
     let files: Vec<PathBuf> = names.iter().filter(|path| is_json(path)).cloned().collect();
-    let rows = names.iter().find(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
     let Some(first) = files.first() else {
-        let next = match rows {
-            Some(rows) => format!("; {} looks like a trace of its own", rows.display()),
-            None => String::new(),
+        let next = match (rows_of(&names), folders(path)?) {
+            (Some(rows), _) => format!(
+                "; the trace in this one is the file {}: give that instead",
+                shown_path(rows)
+            ),
+            (None, 0) => String::new(),
+            (None, below) => {
+                let (folders, is) = (counted(below, "subfolder"), agreeing(below, "is", "are"));
+                format!("; its {folders} {is} not read: give one that has such files")
+            }
         };
         return Err(TraceError::file(
             path,
@@ -92,10 +101,34 @@ fn folder(path: &Path) -> Result<Look, TraceError> {
             format!(
                 "is a folder whose first .json file, {}, is no conversation; right would be \
                  kv-cache-tester's conversations, one a file",
-                first.display()
+                shown_path(first)
             ),
         )),
     }
+}
+
+/// The first file of rows among these that is a trace and does not only go with one.
+fn rows_of(names: &[PathBuf]) -> Option<&PathBuf> {
+    let is_rows =
+        |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl" || end == "csv");
+    let is_trace = |path: &PathBuf| file(path).is_ok_and(|it| !matches!(it, Look::Material(_)));
+    names.iter().find(|path| is_rows(path) && is_trace(path))
+}
+
+/// What a folder holds beside the files that are read: its own folders, which are not.
+pub(crate) fn unread(path: &Path) -> Result<Option<Warning>, TraceError> {
+    let below = if path.is_dir() { folders(path)? } else { 0 };
+    let (folders, was) = (counted(below, "subfolder"), agreeing(below, "was", "were"));
+    Ok((below > 0).then(|| Warning {
+        line: None,
+        rows: 0,
+        words: format!("{folders} of the folder {was} not read: only its own files are"),
+    }))
+}
+
+/// How many folders that are not hidden a folder has.
+fn folders(path: &Path) -> Result<u64, TraceError> {
+    Ok(entries(path)?.iter().filter(|path| path.is_dir()).count() as u64)
 }
 
 /// The `.json` files of a folder, in order of their names; a file is its own list.
@@ -112,17 +145,24 @@ fn json_files(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
 
 /// The files of a folder that are not hidden, in order of their names.
 fn list(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
-    let failed = |error| TraceError::io("list", path, error);
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).map_err(failed)? {
-        let file = entry.map_err(failed)?.path();
-        let hidden = file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !hidden && file.is_file() {
-            files.push(file);
-        }
-    }
+    let mut files = entries(path)?;
+    files.retain(|path| path.is_file());
     files.sort_unstable();
     Ok(files)
+}
+
+/// What a folder holds that is not hidden.
+fn entries(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
+    let failed = |error| TraceError::io("list", path, error);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !hidden {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 fn is_json(path: &Path) -> bool {
@@ -201,8 +241,11 @@ mod tests {
         };
         let told = || look(folder.path(), &TraceOptions::default()).map_err(|e| e.to_string());
         assert!(told().expect_err("empty").contains("without a trace's files"));
-        write("rows.jsonl", "{}");
-        assert!(told().expect_err("rows").contains("rows.jsonl looks like a trace"));
+        fs::create_dir(folder.path().join("below")).expect("made");
+        assert!(told().expect_err("empty").contains("its 1 subfolder is not read: give one"));
+        write("0_pieces.jsonl", "{\"passage_id\":0,\"token_length\":84}");
+        write("rows.jsonl", "{\"timestamp\":\"8\",\"hash_ids\":{}}");
+        assert!(told().expect_err("rows").contains("rows.jsonl: give that instead"));
         let second = write("b.json", "{\"requests\":[],\"models\":[]}");
         let first = write("a.json", "{\"requests\":[],\"models\":[]}");
         write(".hidden.json", "x");
