@@ -7,6 +7,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use onbeat_shared::counted::counted;
+use onbeat_shared::foreign::shown_path;
 use onbeat_shared::log::header::{Manifest, Pacing as PacingFacts, Tls, TraceSource};
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
@@ -43,6 +45,8 @@ pub struct RunConfig {
     pub trace: PathBuf,
     /// How to read it.
     pub trace_options: TraceOptions,
+    /// Options that were given and mean nothing for some traces: see [`trace::without_meaning`].
+    pub given: Vec<&'static str>,
     /// How to schedule it; `cores` is filled in from [`RunConfig::cores`].
     pub plan: PlanOptions,
     /// How to write requests; destinations are filled in from [`RunConfig::target`].
@@ -130,17 +134,20 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     for warning in &trace.warnings {
         watch.say(&warning.to_string());
     }
+    for warning in trace::without_meaning(&config.given, &trace) {
+        watch.say(&warning);
+    }
     for warning in plan::synthesise(&mut trace, &config.plan)? {
         watch.say(&warning);
     }
-    let (plan, cpus) = plan_for_cores(&trace, &config)?;
+    let (mut plan, cpus) = plan_for_cores(&trace, &config)?;
     for warning in &plan.warnings {
         watch.say(warning);
     }
     if plan.rows.is_empty() {
         return Err(EngineError::Input(format!(
             "{}: no request is left to send; widen the window or raise --request-count",
-            config.trace.display()
+            shown_path(&config.trace)
         )));
     }
     load_prompts(&config, &mut trace, &plan)?;
@@ -152,6 +159,7 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
         watch.say(&format!("{option} changes nothing: --url does not begin with https://"));
     }
     let shape = config.render.clone().for_trace(&trace, config.plan.force_min_tokens)?;
+    render::settle_lengths(&mut plan, &trace, &shape);
     render::check_turns(&plan, &trace, &shape)?;
     readiness::wait(&config.readiness, config.targets(), &config.way, &shape, watch)?;
     let reached = reach_all(&config)?;
@@ -249,7 +257,8 @@ fn replay(
     let ways: Vec<_> = reached.into_iter().map(|reached| Arc::new(reached.way)).collect();
     let assignments = assign(config, &options, &plan, cpus, driver, &ways)?;
     if let Some((first, bytes)) = warm_up {
-        let sent = warm_requests::send(first, bytes, &assignments[0], &manifest, watch)?;
+        let asked = config.plan.warm_up;
+        let sent = warm_requests::send(first, bytes, asked, &assignments[0], &manifest, watch)?;
         manifest.warm_up = Some(sent);
     }
     conduct(Job { plan, source, renderer, assignments, manifest, log }, watch)
@@ -356,8 +365,8 @@ fn plan_for_cores(trace: &Trace, config: &RunConfig) -> Result<(Plan, Vec<u16>),
             for_cpus(highest(&allowed, usize::from(*count)))
         }
         CoreChoice::Count(count) => Err(EngineError::Usage(format!(
-            "--cores {count}: this process may use {} CPUs; ask for 1 to {}",
-            allowed.len(),
+            "--cores {count}: this process may use {}; ask for 1 to {}",
+            counted(allowed.len() as u64, "CPU"),
             allowed.len()
         ))),
         CoreChoice::List(cpus) => match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -411,7 +420,8 @@ fn assign(
     let room_per_core = room / cpus.len();
     if room_per_core == 0 {
         return Err(EngineError::Run(format!(
-            "the limit on open files leaves room for {room} connections; raise it with `ulimit -n`"
+            "the limit on open files leaves room for {}; raise it with `ulimit -n`",
+            counted(room as u64, "connection")
         )));
     }
     if let Some(most) = config.max_connections.filter(|&most| most < cpus.len()) {

@@ -319,6 +319,85 @@ fn a_server_that_refuses_a_member_is_quoted_with_the_option_that_leaves_it_out()
 }
 
 #[test]
+fn whole_bodies_keep_their_own_lengths_and_options_that_miss_them_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mock = MockProcess::start();
+    let body = |tokens: u32| {
+        format!(
+            "{{\"timestamp\":0,\"output_length\":2,\"payload\":{{\"model\":\"m\",\"stream\":true,\
+             \"stream_options\":{{\"include_usage\":true}},\"max_tokens\":{tokens},\
+             \"messages\":[{{\"role\":\"user\",\"content\":\"x\"}}]}}}}\n"
+        )
+    };
+    let words = "{\"timestamp\":0,\"input_length\":4,\"output_length\":2}\n".to_owned();
+    let trace = folder.path().join("t.jsonl");
+    std::fs::write(&trace, [body(3), body(4), words].concat()).expect("written");
+    let trace = trace.to_string_lossy().into_owned();
+    let more = ["--max-osl", "1", "--extra-inputs", "max_completion_tokens:7", "--session-key"];
+    let more = [&more[..], &["poor-man"]].concat();
+    let (child, log) = replay_with(folder.path(), &mock.url, &trace, &more);
+    let output = child.wait_with_output().expect("it ends");
+    let said = text(&output.stderr);
+    let plan = onbeat(&[&["plan", &trace][..], &more].concat());
+    for said in [said, text(&plan.stderr)] {
+        for words in [
+            "--extra-inputs, --max-osl change nothing in 2 of 3 rows: they are whole bodies",
+            "--session-key changes nothing: it is for baseten_trace, and this is mooncake_trace",
+        ] {
+            assert_eq!(said.matches(words).count(), 1, "{words}:\n{said}");
+        }
+    }
+    let run = Run::read(&std::fs::read(log).expect("a log")).expect("it reads");
+    let planned: Vec<_> = run.plan.iter().map(|row| row.max_tokens).collect();
+    assert_eq!(planned, [Some(3), Some(4), Some(7)]);
+    let answered: Vec<_> = (0..3).map(|i| run.requests.completion_tokens(i)).collect();
+    assert_eq!(answered, planned, "what was asked for came back");
+    let lines = text(&plan.stdout);
+    let shown: Vec<_> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"))
+        .map(|line| line["max_tokens"].as_u64())
+        .collect();
+    assert_eq!(shown, [Some(3), Some(4), Some(7)]);
+}
+
+#[test]
+fn a_run_tells_where_its_log_is_and_what_shows_it() {
+    let mock = MockProcess::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 3, 20);
+    let output = Command::new(env!("CARGO_BIN_EXE_onbeat"))
+        .args(["replay", &trace, "--url", &mock.url])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary was built");
+    let words = text(&output.stdout);
+    let next = |start: &str| words.lines().find_map(|line| line.trim_start().strip_prefix(start));
+    let log = next("onbeat report ").expect(&words);
+    assert_eq!(next("onbeat-viewer "), Some(log));
+    let run = Run::read(&std::fs::read(folder.path().join(log)).expect("a log")).expect("it reads");
+    assert_eq!(run.plan.len(), 3);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_before_anything_is_sent() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 1, 1);
+    for (option, value, words) in [
+        ("--url", "http://127.0.0.1:99999", "from 1 to 65535"),
+        ("--url", "127.0.0.1:70000", "from 1 to 65535"),
+        ("--concurrency", "8", "is no replay"),
+        ("--max-osl", "0", "give a whole number, 1 or more"),
+        ("--inter-turn-delay-cap-seconds", "-1", "give 0 seconds or more"),
+    ] {
+        let output = onbeat(&["replay", &trace, option, value]);
+        assert_eq!(output.status.code(), Some(2), "{option} {value}");
+        assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn goals_slices_and_warm_up_are_typed_as_peers_type_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let mock = MockProcess::start();

@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::cli::flags::run::FAILED_SHARE_MAX;
 use crate::cli::flags::target::DriverFlag;
-use crate::cli::printing;
 use crate::cli::progress::{Terminal, Ui};
 use crate::cli::replay::conclude;
 use crate::cli::report::{GoalFlags, SliceFlags};
+use crate::cli::{inputs, printing};
 use crate::clock::unix_ns;
 use crate::conductor::Watch;
 use crate::error::EngineError;
@@ -51,6 +51,7 @@ pub struct Args {
 /// # Errors
 /// When the mock cannot listen on loopback or the log cannot be written.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
+    inputs::check_is_log(&args.output)?;
     let folder = Folder::new()?;
     let trace = folder.path.join(TRACE_NAME);
     std::fs::write(&trace, TRACE)
@@ -71,13 +72,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     server.stop();
     drop(folder);
     let ran = ran?;
-    let code = conclude(
-        &ran,
-        &GoalFlags::default(),
-        SliceFlags::default(),
-        FAILED_SHARE_MAX,
-        out,
-    )?;
+    let code =
+        conclude(&ran, &GoalFlags::default(), SliceFlags::default(), FAILED_SHARE_MAX, false, out)?;
     let shown = ran.log.display();
     writeln!(
         out,
@@ -94,6 +90,7 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
     Ok(RunConfig {
         trace,
         trace_options: TraceOptions::default(),
+        given: Vec::new(),
         plan: PlanOptions::default(),
         render: RenderOptions { model: "onbeat-mock".to_owned(), ..RenderOptions::default() },
         target,

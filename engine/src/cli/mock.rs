@@ -4,9 +4,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 
+use onbeat_shared::counted::{counted, grouped};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
+use super::flags::number::{real, whole};
 use super::printing;
 use crate::error::EngineError;
 use crate::mock::{self, MockConfig, MockCounts};
@@ -19,11 +21,11 @@ pub struct Args {
     pub host: String,
 
     /// Port to listen on; 0 lets the system choose.
-    #[arg(long, default_value_t = 8000, value_name = "PORT")]
+    #[arg(long, default_value_t = 8000, value_name = "PORT", value_parser = port)]
     pub port: u16,
 
     /// Threads, each with its own connections, timing model and cache, like replicas.
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = whole::<usize>)]
     pub threads: usize,
 
     /// The model's name in answers.
@@ -35,7 +37,7 @@ pub struct Args {
     pub strict_model: bool,
 
     /// Seeds answer lengths, words and jitter.
-    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    #[arg(long, default_value_t = 0, value_name = "NUMBER", value_parser = whole::<u64>)]
     pub seed: u64,
 
     /// Timing of the model.
@@ -52,7 +54,7 @@ pub struct Args {
 #[command(next_help_heading = "Timing")]
 pub struct TimingArgs {
     /// Prompt tokens computed in a second, cached ones excluded.
-    #[arg(long, default_value_t = 100_000.0, value_name = "TOKENS/S")]
+    #[arg(long, default_value_t = 100_000.0, value_name = "TOKENS/S", value_parser = real)]
     pub prefill_rate: f64,
 
     /// Time before a request enters the queue.
@@ -68,11 +70,11 @@ pub struct TimingArgs {
     pub sequence_ms: i64,
 
     /// Tokens one step computes at most, prefill and decode together.
-    #[arg(long, default_value_t = 2_048, value_name = "TOKENS")]
+    #[arg(long, default_value_t = 2_048, value_name = "TOKENS", value_parser = whole::<u32>)]
     pub step_tokens: u32,
 
     /// Largest relative change of a step's length, 0 to 1, drawn anew for each.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = real)]
     pub jitter: f64,
 }
 
@@ -81,39 +83,39 @@ pub struct TimingArgs {
 #[command(next_help_heading = "Capacity")]
 pub struct CapacityArgs {
     /// Sequences that run at once; more requests wait.
-    #[arg(long, default_value_t = 256, value_name = "N")]
+    #[arg(long, default_value_t = 256, value_name = "N", value_parser = whole::<usize>)]
     pub running: usize,
 
     /// Requests that may wait; more are answered with 503.
-    #[arg(long, default_value_t = 65_536, value_name = "N")]
+    #[arg(long, default_value_t = 65_536, value_name = "N", value_parser = whole::<usize>)]
     pub queue: usize,
 
     /// Longest prompt and answer together.
-    #[arg(long, default_value_t = 1_048_576, value_name = "TOKENS")]
+    #[arg(long, default_value_t = 1_048_576, value_name = "TOKENS", value_parser = whole::<u32>)]
     pub context: u32,
 
     /// Tokens of a prefix cache block.
-    #[arg(long, default_value_t = 16, value_name = "TOKENS")]
+    #[arg(long, default_value_t = 16, value_name = "TOKENS", value_parser = whole::<u32>)]
     pub block_size: u32,
 
     /// Tokens the prefix cache holds, least recently used out first; 0 switches it off.
-    #[arg(long, default_value_t = 1_000_000, value_name = "TOKENS")]
+    #[arg(long, default_value_t = 1_000_000, value_name = "TOKENS", value_parser = whole::<u64>)]
     pub cache_tokens: u64,
 
     /// Tokens a chat template adds to each prompt.
-    #[arg(long, default_value_t = 0, value_name = "TOKENS")]
+    #[arg(long, default_value_t = 0, value_name = "TOKENS", value_parser = whole::<u32>)]
     pub template_tokens: u32,
 
     /// Answer length where the request does not say.
-    #[arg(long, default_value_t = 128, value_name = "TOKENS")]
+    #[arg(long, default_value_t = 128, value_name = "TOKENS", value_parser = whole::<u32>)]
     pub default_max_tokens: u32,
 
     /// Let the model stop by itself, at this length on average.
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = real)]
     pub early_stop: Option<f64>,
 
     /// Tokens in one event of a stream.
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = whole::<u32>)]
     pub tokens_per_event: u32,
 }
 
@@ -183,6 +185,11 @@ impl Args {
     }
 }
 
+/// A port to listen on.
+fn port(text: &str) -> Result<u16, String> {
+    whole(text).map_err(|_no_port| "give a port, from 0 to 65535".to_owned())
+}
+
 /// Milliseconds with a fraction, as nanoseconds.
 fn milliseconds(text: &str) -> Result<i64, String> {
     let value: f64 = text.parse().map_err(|_not_a_number| "not a number of milliseconds")?;
@@ -210,10 +217,13 @@ fn summary(counts: &MockCounts) -> String {
     let MockCounts { served, abandoned, refused, prompt_tokens, completion_tokens, .. } = counts;
     let MockCounts { cache_hit_tokens, cache_query_tokens, late_steps, .. } = counts;
     format!(
-        "served {served}, abandoned {abandoned}, refused {refused}; \
-         {prompt_tokens} prompt tokens, {completion_tokens} generated; \
-         {cache_hit_tokens} of {cache_query_tokens} prompt tokens from the cache; \
-         {late_steps} late steps"
+        "served {served}, abandoned {abandoned}, refused {refused}; {}, {} generated; \
+         {} of {} from the cache; {}",
+        counted(*prompt_tokens, "prompt token"),
+        grouped(*completion_tokens),
+        grouped(*cache_hit_tokens),
+        counted(*cache_query_tokens, "prompt token"),
+        counted(*late_steps, "late step")
     )
 }
 

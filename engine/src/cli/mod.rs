@@ -8,6 +8,7 @@ pub mod demo;
 pub mod doctor;
 pub mod export;
 pub mod flags;
+mod inputs;
 pub mod inspect;
 pub mod mock;
 pub mod plan;
@@ -23,7 +24,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
+use onbeat_shared::foreign::printable;
 
 use crate::error::EngineError;
 
@@ -78,14 +80,27 @@ pub fn start(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     // A limit on file sizes is then an error of the write that hits it, with a message, and not the
     // end of the process.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
-    match run(Cli::parse_from(report::goals_together(words))) {
+    let mut typed = command().get_matches_from(report::goals_together(words));
+    match run(Cli::from_arg_matches_mut(&mut typed).unwrap_or_else(|error| error.exit())) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             // A stderr that cannot be written to changes nothing about the exit code.
-            let _unread = writeln!(io::stderr(), "onbeat: {error}");
+            let words = error.to_string();
+            let _unread = writeln!(io::stderr(), "onbeat: {}", printable(&words));
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// What can be typed. A number below zero is a value of the option before it, so that whoever reads
+/// the option refuses it in its own words: clap would take it for an option that nobody declared.
+#[must_use]
+pub fn command() -> clap::Command {
+    let open = |option: Arg| {
+        let has_value = option.get_action().takes_values() && !option.is_positional();
+        if has_value { option.allow_negative_numbers(true) } else { option }
+    };
+    Cli::command().mut_subcommands(|command| command.mut_args(open))
 }
 
 /// Runs one command to its exit code.
@@ -134,4 +149,34 @@ fn flush(out: &mut dyn Write) -> Result<(), EngineError> {
 #[must_use]
 pub fn printing(source: io::Error) -> EngineError {
     EngineError::Io { action: "print", path: None, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn every_option_refuses_a_wrong_number_in_words() {
+        // What the standard library says of a text that is no number.
+        let jargon = ["non-zero type", "invalid digit", "invalid float", "empty string", "-- -1"];
+        for sub in command().get_subcommands() {
+            let valued = |option: &&Arg| option.get_action().takes_values();
+            for name in sub.get_arguments().filter(valued).filter_map(Arg::get_long) {
+                for value in ["-1", "0", "-0.5", "x", "99999999999999999999"] {
+                    let words = ["onbeat", sub.get_name(), &format!("--{name}"), value];
+                    let Err(error) = command().try_get_matches_from(words) else { continue };
+                    let told = error.to_string();
+                    assert_ne!(error.kind(), ErrorKind::UnknownArgument, "{words:?}: {told}");
+                    for word in jargon {
+                        assert!(!told.contains(word), "{words:?}: {told}");
+                    }
+                }
+            }
+        }
+        let cap = ["onbeat", "replay", "t", "--inter-turn-delay-cap-seconds", "-1"];
+        let told = command().try_get_matches_from(cap).expect_err("below 0").to_string();
+        assert!(told.contains("give 0 seconds or more"), "{told}");
+    }
 }

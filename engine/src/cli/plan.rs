@@ -9,12 +9,16 @@ use std::io::{self, BufWriter, Write};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches};
+use onbeat_shared::counted::{agreeing, counted};
+use onbeat_shared::foreign::printable;
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use serde::Serialize;
 
+use crate::cli::flags;
 use crate::cli::flags::body::BodyFlags;
 use crate::cli::flags::cancel::CancelFlags;
+use crate::cli::flags::number::whole;
 use crate::cli::flags::peers::PeerFlags;
 use crate::cli::flags::run::RunFlags;
 use crate::cli::flags::target::TargetFlags;
@@ -25,7 +29,7 @@ use crate::cli::report::GoalFlags;
 use crate::cli::steps;
 use crate::error::EngineError;
 use crate::plan::{self, LeftOut, Plan};
-use crate::render::{Preview, budget_bytes, check_prompts};
+use crate::render::{Preview, budget_bytes, check_prompts, settle_lengths};
 use crate::trace;
 
 /// The arguments of `onbeat plan`.
@@ -48,7 +52,7 @@ pub struct Args {
     bodies: bool,
 
     /// Print only the first so many requests (default: all).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>)]
     limit: Option<u64>,
 }
 
@@ -78,7 +82,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     }
     trace::check_scheduled(path, &trace)?;
     let synthesised = plan::synthesise(&mut trace, &options)?;
-    let plan = plan::build(&trace, &options)?;
+    let mut plan = plan::build(&trace, &options)?;
+    settle_lengths(&mut plan, &trace, &render);
     if args.bodies {
         render = render.for_trace(&trace, options.force_min_tokens)?;
         check_prompts(&plan, &trace)?;
@@ -86,19 +91,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         let memory = budget_bytes(&render);
         trace::load_prompts(path, &mut trace, &|record| wanted.contains(&record), memory)?;
     }
-    for warning in &trace.warnings {
-        tell(&warning.to_string());
-    }
-    let typed = [args.timing.warnings(), args.body.warnings()].concat();
-    for warning in plan.warnings.iter().chain(&synthesised).chain(&typed).chain(&args.unused.told())
-    {
-        tell(warning);
-    }
-    if let Some(words) = left_out(&plan.left_out) {
-        let (planned, all) = (plan.rows.len(), trace.source.rows * u64::from(plan.copies));
-        let what = if plan.copies == 1 { "rows" } else { "rows of all copies" };
-        tell(&format!("{planned} of {all} {what} are planned: {words}"));
-    }
+    tell_what_is_odd(args, &trace, &plan, &synthesised);
     let mut out = BufWriter::with_capacity(1 << 16, out);
     let bodies = args.bodies.then(|| Preview::new(&plan, &trace, &render)).transpose()?;
     if bodies.as_ref().is_some_and(|bodies| bodies.is_open(limit)) {
@@ -112,6 +105,26 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         Err(error) => Err(printing(error)),
         Ok(()) => Ok(0),
+    }
+}
+
+/// Warnings, and how many rows are left out.
+fn tell_what_is_odd(args: &Args, trace: &Trace, plan: &Plan, synthesised: &[String]) {
+    for warning in &trace.warnings {
+        tell(&warning.to_string());
+    }
+    let given = flags::given(&args.trace, &args.timing, &args.cancel, &args.body);
+    let vain = trace::without_meaning(&given, trace);
+    let typed = [args.timing.warnings(), args.body.warnings(), vain].concat();
+    for warning in plan.warnings.iter().chain(synthesised).chain(&typed).chain(&args.unused.told())
+    {
+        tell(warning);
+    }
+    if let Some(words) = left_out(&plan.left_out) {
+        let (planned, all) = (plan.rows.len(), trace.source.rows * u64::from(plan.copies));
+        let copies = if plan.copies == 1 { "" } else { " of all copies" };
+        let (rows, are) = (counted(all, "row"), agreeing(planned as u64, "is", "are"));
+        tell(&format!("{planned} of {rows}{copies} {are} planned: {words}"));
     }
 }
 
@@ -191,23 +204,23 @@ fn line_of<'a>(plan: &'a Plan, trace: &'a Trace, row: &PlanRow, hash_ids: &'a [u
 /// What the options leave out, in words; `None` when it is nothing.
 fn left_out(left_out: &LeftOut) -> Option<String> {
     let parts: Vec<String> = [
-        (left_out.not_sampled, "are of sessions that are not sampled"),
-        (left_out.before_start, "lie before the window"),
-        (left_out.after_end, "lie after the window"),
-        (left_out.too_long, "have more input tokens than --max-isl"),
-        (left_out.beyond_duration, "are due after --benchmark-duration"),
-        (left_out.beyond_count, "are beyond --request-count"),
+        (left_out.not_sampled, ["is", "are"], "of sessions that are not sampled"),
+        (left_out.before_start, ["lies", "lie"], "before the window"),
+        (left_out.after_end, ["lies", "lie"], "after the window"),
+        (left_out.too_long, ["has", "have"], "more input tokens than --max-isl"),
+        (left_out.beyond_duration, ["is", "are"], "due after --benchmark-duration"),
+        (left_out.beyond_count, ["is", "are"], "beyond --request-count"),
     ]
-    .iter()
-    .filter(|(rows, _)| *rows > 0)
-    .map(|(rows, why)| format!("{rows} {why}"))
+    .into_iter()
+    .filter(|(rows, _, _)| *rows > 0)
+    .map(|(rows, [one, more], why)| format!("{rows} {} {why}", agreeing(rows, one, more)))
     .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// A line on stderr; a stderr that nobody reads is no reason to stop.
 pub(crate) fn tell(words: &str) {
-    let _unread = writeln!(io::stderr(), "onbeat: {words}");
+    let _unread = writeln!(io::stderr(), "onbeat: {}", printable(words));
 }
 
 impl ReplayOnly {
@@ -304,6 +317,51 @@ mod tests {
         assert_eq!(content.matches(' ').count(), 2);
         assert_eq!(line["body"]["model"], "m");
         assert_eq!(line["body"]["max_completion_tokens"], 1);
+    }
+
+    #[test]
+    fn lengths_are_those_that_are_sent() {
+        let rows = "\
+            {\"timestamp\":0,\"input_length\":2,\"output_length\":5}\n\
+            {\"timestamp\":0,\"text_input\":\"a\",\"output_length\":5,\
+            \"extra\":{\"min_tokens\":3}}\n\
+            {\"timestamp\":0,\"output_length\":5,\
+            \"payload\":{\"messages\":[1],\"max_tokens\":7}}\n";
+        let options = "--max-osl 4 --extra-inputs max_completion_tokens:99";
+        for line in [options.to_owned(), format!("{options} --bodies")] {
+            let text = printed(rows, &line).expect("printed");
+            let sent: Vec<serde_json::Value> =
+                text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+            let said = |at: usize, key: &str| sent[at][key].as_u64();
+            assert_eq!([0, 1, 2].map(|at| said(at, "max_tokens")), [Some(99), Some(99), Some(7)]);
+            assert_eq!([0, 1, 2].map(|at| said(at, "min_tokens")), [None, Some(3), None]);
+            if line.contains("--bodies") {
+                assert_eq!(sent[1]["body"]["max_completion_tokens"], 99, "{text}");
+                assert_eq!(sent[1]["body"]["min_tokens"], 3, "{text}");
+                assert_eq!(sent[2]["body"]["max_tokens"], 7, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_option_that_may_mean_nothing_is_known_by_its_name() {
+        let line = "t --model m --extra-inputs n:1 --no-streaming --no-include-usage \
+                    --per-chunk-usage \
+                    --use-legacy-max-tokens --max-osl 1 --synthesis-output-len-multiplier 2 \
+                    --context-mode deltas_with_responses --max-isl 1 --omit-kv-hints \
+                    --session-key none --no-force-min-tokens --replay-cancellations --lenient \
+                    --isl-block-size 8";
+        let words = ["onbeat"].into_iter().chain(line.split_whitespace());
+        let args = Only::try_parse_from(words).expect("parses").args;
+        let mut given = flags::given(&args.trace, &args.timing, &args.cancel, &args.body);
+        let mut all: Vec<&str> = trace::options_with_meaning().collect();
+        given.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(given, all);
+        assert!(given.iter().all(|name| line.contains(name)), "{given:?}");
+        let args = Only::try_parse_from(["onbeat", "t"]).expect("parses").args;
+        let given = flags::given(&args.trace, &args.timing, &args.cancel, &args.body);
+        assert!(given.is_empty(), "{given:?}");
     }
 
     #[test]

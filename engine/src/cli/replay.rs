@@ -4,13 +4,16 @@
 //! usage, 3 it finished but a gate failed, 130 interrupted. Whatever happens after the first
 //! request has left, the log stays and the summary of what there is gets printed.
 
-use std::io::Write;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
+use onbeat_shared::counted::counted;
+use onbeat_shared::foreign::shown_path;
 use onbeat_shared::metrics::report::Report;
 use onbeat_shared::metrics::{self, ReportOptions};
 use serde_json::json;
 
+use crate::cli::flags;
 use crate::cli::flags::body::BodyFlags;
 use crate::cli::flags::cancel::CancelFlags;
 use crate::cli::flags::peers::PeerFlags;
@@ -18,6 +21,7 @@ use crate::cli::flags::run::RunFlags;
 use crate::cli::flags::target::TargetFlags;
 use crate::cli::flags::timing::TimingFlags;
 use crate::cli::flags::trace::TraceFlags;
+use crate::cli::inputs;
 use crate::cli::progress::Terminal;
 use crate::cli::report::{self, GoalFlags, SliceFlags};
 use crate::cli::summary;
@@ -60,6 +64,7 @@ impl Args {
         let (target, more_targets) = self.target.targets()?;
         Ok(RunConfig {
             trace_options: self.trace.options(),
+            given: flags::given(&self.trace, &self.timing, &self.cancel, &self.body),
             plan: PlanOptions {
                 warm_up: self.run.warmup_request_count,
                 ..self.cancel.apply(self.timing.options(self.body.seed)?)
@@ -76,7 +81,7 @@ impl Args {
             driver: self.target.driver_kind(),
             limits: self.target.limits(),
             warm_connections: self.target.warm_connections,
-            max_connections: self.target.max_connections.map(std::num::NonZero::get),
+            max_connections: self.target.connections(self.timing.names_a_schedule())?,
             drain_ns: self.run.drain_ns(),
             output: self.run.log_path(&time_stamp()),
             overwrite: self.run.force,
@@ -123,13 +128,40 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     // Wrong goals are said before the run, not after it.
     args.goals.goals()?;
     let config = args.config()?;
+    let tls = &config.way.tls;
+    let files = [&tls.cacert, &tls.cert, &tls.key].into_iter().flatten().chain([&config.trace]);
+    inputs::check_apart(&config.output, files.map(PathBuf::as_path))?;
     let mut terminal = Terminal::new(args.run.ui);
     let typed = [args.timing.warnings(), args.body.warnings(), args.peers.warnings()];
     typed.iter().flatten().for_each(|warning| terminal.say(warning));
     args.run.make_folder()?;
     let ran = carry_out(config, &mut terminal);
     terminal.finish();
-    conclude(&ran?, &args.goals, args.slices, args.run.failed_request_threshold, out)
+    let ran = ran?;
+    let RunFlags { failed_request_threshold, verbose, .. } = args.run;
+    let code = conclude(&ran, &args.goals, args.slices, failed_request_threshold, verbose, out)?;
+    report::finish(look_again(&ran.log, out))?;
+    Ok(code)
+}
+
+/// Says where the log is, and what shows it again.
+fn look_again(log: &Path, out: &mut dyn Write) -> io::Result<()> {
+    let shown = as_typed(log);
+    writeln!(
+        out,
+        "\nThe run is in {shown}. Look at it again:\n  onbeat report {shown}\n  \
+         onbeat-viewer {shown}"
+    )
+}
+
+/// A path as one word of a shell's line.
+fn as_typed(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+=:,@%".contains(letter);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Prints the summary of a run that took place and says how it went, as an exit code.
@@ -141,13 +173,14 @@ pub fn conclude(
     goals: &GoalFlags,
     slices: SliceFlags,
     failed_share_max: f64,
+    verbose: bool,
     out: &mut dyn Write,
 ) -> Result<u8, EngineError> {
-    let numbers = summarise(ran, goals, slices, out)?;
+    let numbers = summarise(ran, goals, slices, verbose, out)?;
     if let Some(error) = &ran.conducted.log_error {
         return Err(EngineError::Run(format!(
             "the run log {} is incomplete: {error}. What was written can be read",
-            ran.log.display()
+            shown_path(&ran.log)
         )));
     }
     if ran.conducted.interrupted {
@@ -158,10 +191,11 @@ pub fn conclude(
     if failed {
         let gate = writeln!(
             out,
-            "\nFAILED: {} requests did not succeed, {:.1} % of those that ended; \
+            "\nFAILED: {} did not succeed, {:.1} % of the {} that ended by themselves; \
              --failed-request-threshold is {failed_share_max}",
-            numbers.outcomes.failed(),
-            share.unwrap_or_default() * 100.0
+            counted(numbers.outcomes.failed(), "request"),
+            share.unwrap_or_default() * 100.0,
+            numbers.outcomes.ended()
         );
         report::finish(gate)?;
     }
@@ -173,13 +207,14 @@ fn summarise(
     ran: &Ran,
     goals: &GoalFlags,
     slices: SliceFlags,
+    verbose: bool,
     out: &mut dyn Write,
 ) -> Result<Report, EngineError> {
     let run = report::read_log(&ran.log)?;
     let slo = Some(goals.goals()?);
     let options = ReportOptions { slo, slice_ns: slices.length_ns(), ..ReportOptions::default() };
     let numbers = metrics::report(&run, &options);
-    report::finish(summary::write(out, &numbers, false))?;
+    report::finish(summary::write(out, &numbers, verbose))?;
     Ok(numbers)
 }
 
@@ -225,6 +260,50 @@ mod tests {
         let text = args.config().expect("meant").config.to_string();
         assert!(!text.contains("hunter2") && !text.contains("/home/me"), "{text}");
         assert!(text.contains("t.jsonl") && text.contains("20"), "{text}");
+    }
+
+    #[test]
+    fn a_log_s_path_can_be_typed_again() {
+        for (path, typed) in [
+            ("runs/run-20260102T030405Z.beat", "runs/run-20260102T030405Z.beat"),
+            ("my runs/a.beat", "'my runs/a.beat'"),
+            ("it's.beat", "'it'\\''s.beat'"),
+        ] {
+            let mut out = Vec::new();
+            look_again(Path::new(path), &mut out).expect("memory takes everything");
+            let words = String::from_utf8(out).expect("text");
+            assert!(words.contains(&format!("onbeat report {typed}\n")), "{words}");
+            assert!(words.ends_with(&format!("onbeat-viewer {typed}\n")), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_concurrency_alone_is_refused_with_what_to_give_instead() {
+        let config = |line: &str| parse(&line.split(' ').collect::<Vec<_>>()).config();
+        let words = config("t.jsonl --concurrency 8").expect_err("no schedule").to_string();
+        assert!(words.contains("is no replay"), "{words}");
+        for schedule in ["--fixed-schedule", "--request-rate 5"] {
+            let config = config(&format!("t.jsonl --concurrency 8 {schedule}")).expect("meant");
+            assert_eq!(config.max_connections, Some(8), "{schedule}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_never_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let row = "{\"timestamp\":0,\"input_length\":1,\"output_length\":1}\n";
+        let (trace, key) = (at("t.jsonl"), at("key.pem"));
+        std::fs::write(&trace, row).expect("room");
+        std::fs::write(&key, row).expect("room");
+        for output in [trace.as_str(), &key] {
+            let url = "https://127.0.0.1:9";
+            let words = ["-o", output, "--force", "--cacert", &key, "--url", url, &trace];
+            let error = run(&parse(&words), &mut Vec::new()).expect_err("it is read");
+            assert_eq!(error.exit_code(), 2);
+            assert!(error.to_string().contains("--force replaces no input"), "{error}");
+            assert_eq!(std::fs::read(output).expect("still there"), row.as_bytes());
+        }
     }
 
     #[test]

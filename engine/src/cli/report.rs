@@ -5,17 +5,26 @@
 //! the reader, and a command that ends at once needs no more.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use onbeat_shared::metrics::slo::{Goal, GoalKind, Goals};
+use onbeat_shared::foreign::shown_path;
+use onbeat_shared::log::{Decoder, LogError};
+use onbeat_shared::metrics::goal::{Goal, GoalKind};
+use onbeat_shared::metrics::slo::Goals;
 use onbeat_shared::metrics::{Metric, ReportOptions, report};
 use onbeat_shared::run::Run;
 
+use super::flags::number::{real, whole};
 use super::flags::target::{nanos, seconds};
 use super::{printing, summary};
 use crate::error::EngineError;
+
+/// Bytes of a log that tell it from anything else: its header, and the mark of what follows it.
+const LOOK_BYTES: u64 = 4_096;
 
 /// Options of `onbeat report`.
 #[derive(Clone, Debug, clap::Args)]
@@ -34,7 +43,7 @@ pub struct Args {
 
     /// The p99 lateness outside host stalls above which the schedule did not hold [default: as the
     /// run was started with].
-    #[arg(long, value_name = "MICROSECONDS")]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = whole::<u64>)]
     pub max_lateness_us: Option<u64>,
 
     /// Slices of the run to report as well.
@@ -75,17 +84,18 @@ pub enum Format {
 /// Goals of a good request, as typed.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct GoalFlags {
-    /// Goals as name:limit pairs, for example "ttft:500 itl:50" (milliseconds); the names are
-    /// AIPerf's or those of vllm bench.
+    /// Goals as name:limit pairs, for example "ttft:500 itl:50": durations in milliseconds, at
+    /// most; speeds and token counts, at least. The names are AIPerf's tags of a request's numbers
+    /// or those of vllm bench; an unknown one is answered with all of them.
     #[arg(long, value_name = "GOALS")]
     pub goodput: Option<String>,
 
     /// Goal: time to first token, at most.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = real)]
     pub slo_ttft: Option<f64>,
 
     /// Goal: tokens per second while decoding, at least.
-    #[arg(long, value_name = "TOKENS_PER_SECOND")]
+    #[arg(long, value_name = "TOKENS_PER_SECOND", value_parser = real)]
     pub slo_decode_tps: Option<f64>,
 }
 
@@ -168,11 +178,25 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     finish(written)
 }
 
-/// Reads a run log.
+/// Reads a run log. Nothing is opened that may have no end, and nothing read whole that does not
+/// begin like a log.
 pub(super) fn read_log(path: &Path) -> Result<Run, EngineError> {
-    let bytes =
-        std::fs::read(path).map_err(|error| EngineError::io("read the run log", path, error))?;
-    Run::read(&bytes).map_err(|error| EngineError::Input(format!("{}: {error}", path.display())))
+    let failed = |error| EngineError::io("read the run log", path, error);
+    let wrong = |words: &dyn Display| EngineError::Input(format!("{}: {words}", shown_path(path)));
+    // Looked at before it is opened: opening a pipe that nobody writes to would wait forever.
+    let meta = std::fs::metadata(path).map_err(failed)?;
+    if !meta.is_file() {
+        let found = if meta.is_dir() { "is a folder" } else { "is not a regular file" };
+        return Err(wrong(&format_args!("{found}; right would be a run log, like run.beat")));
+    }
+    let mut file = File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    (&mut file).take(LOOK_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    if let Err(error @ (LogError::Empty | LogError::NotALog { .. })) = Decoder::new(&bytes) {
+        return Err(wrong(&error));
+    }
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    Run::read(&bytes).map_err(|error| wrong(&error))
 }
 
 /// The exit code of a command whose output was written to stdout. Whoever closed the pipe has read
@@ -225,6 +249,18 @@ mod tests {
         assert_eq!(error.exit_code(), 1);
         let words = error.to_string();
         assert!(words.contains("trace.jsonl: not an Onbeat run log"), "{words}");
+        let error = run(&args(Path::new("/dev/zero"), Format::Text), &mut Vec::new());
+        let words = error.expect_err("it has no end").to_string();
+        assert!(words.contains("/dev/zero: is not a regular file"), "{words}");
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+        assert!(made.success());
+        let error = run(&args(&pipe, Format::Text), &mut Vec::new());
+        assert!(error.expect_err("nobody writes").to_string().contains("not a regular file"));
+        // Far more than any machine has memory for.
+        File::create(&log).and_then(|file| file.set_len(1 << 43)).expect("a sparse file");
+        let error = run(&args(&log, Format::Text), &mut Vec::new()).expect_err("no log");
+        assert!(error.to_string().contains("not an Onbeat run log"), "{error}");
         let missing = folder.path().join("none.beat");
         let error = run(&args(&missing, Format::Text), &mut Vec::new()).expect_err("no file");
         assert!(error.to_string().contains("none.beat"), "{error}");

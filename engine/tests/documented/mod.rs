@@ -254,7 +254,11 @@ fn options_that_change_nothing_here_are_taken_and_told_once() {
     let path = folder.path().join("custom_trace.jsonl");
     std::fs::write(path, MOONCAKE_ROWS).expect("the folder is writable");
     let more = "--tokenizer gpt2 --ui dashboard --artifact-dir out/runs --workers-max 4 \
-                --no-gpu-telemetry --no-server-metrics --use-server-token-count";
+                --no-gpu-telemetry --no-server-metrics --use-server-token-count \
+                --export-http-trace --per-chunk-usage --benchmark-grace-period 30 \
+                --profile-export-prefix mine --prompt-corpus coding -v \
+                --dataset-sampling-strategy sequential --concurrency 64 \
+                --server-metrics localhost:8000/metrics";
     let (dues, _) = planned(folder.path(), MOONCAKE, more);
     assert_eq!(dues.len(), 3);
     let mock = MockProcess::start();
@@ -264,6 +268,8 @@ fn options_that_change_nothing_here_are_taken_and_told_once() {
     assert!(matches!(output.status.code(), Some(0 | 3)), "{told}");
     assert_eq!(told.matches("--tokenizer").count(), 1, "{told}");
     assert_eq!(told.matches("--no-gpu-telemetry").count(), 1, "{told}");
+    assert_eq!(told.matches("--benchmark-grace-period").count(), 1, "{told}");
+    assert!(text(&output.stdout).contains("Formulas"), "-v shows every metric with its formula");
     let logs = std::fs::read_dir(folder.path().join("out/runs")).expect("it was created");
     assert!(logs.count() > 0, "the log is in the folder that was named");
 }

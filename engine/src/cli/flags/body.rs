@@ -4,8 +4,10 @@ use std::num::NonZero;
 
 use clap::{Args, ValueEnum};
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
+pub use crate::cli::flags::extra::ExtraFlag;
+use crate::cli::flags::number::whole;
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
 use crate::render::{Context, Endpoint, RenderOptions, Secret, When};
@@ -40,6 +42,11 @@ pub struct BodyFlags {
     #[arg(long)]
     pub no_include_usage: bool,
 
+    /// Ask for token counts with every event of the stream, too: an event of several tokens then
+    /// counts as so many.
+    #[arg(long)]
+    pub per_chunk_usage: bool,
+
     /// Say `max_tokens` instead of `max_completion_tokens` in chat bodies.
     #[arg(long)]
     pub use_legacy_max_tokens: bool,
@@ -73,6 +80,7 @@ pub struct BodyFlags {
 
     /// What all generated text depends on.
     #[arg(long, visible_alias = "random-seed", default_value_t = 0, value_name = "NUMBER")]
+    #[arg(value_parser = whole::<u64>)]
     pub seed: u64,
 
     /// When requests are rendered: before the first is sent, or during the run, ahead of sending.
@@ -80,13 +88,16 @@ pub struct BodyFlags {
     pub render: WhenFlag,
 
     /// Most memory that rendered requests may take at a time, like 800MB or 4GiB (default: half of
-    /// what is free; at most 4GiB if they are rendered during the run).
+    /// what is free; at most 4GiB if they are rendered during the run). A run takes more beside
+    /// them: 64 MiB of log buffers for each core, the plan and the trace without its texts (some
+    /// hundred bytes for each request, 8 for each block id), up to a quarter of the budget for
+    /// replies that later turns repeat, and at its end the log that the summary is made of.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub render_budget: Option<u64>,
 
     /// Threads that render requests before the first is sent; the bytes do not depend on it
     /// (default: one for each CPU).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZero<usize>>)]
     pub render_threads: Option<NonZero<usize>>,
 }
 
@@ -129,11 +140,6 @@ pub enum ContextFlag {
     MessageArrayWithoutResponses,
 }
 
-/// One `--extra-inputs` as typed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct ExtraFlag(pub Map<String, Value>);
-
 /// One `--header` as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderFlag {
@@ -165,6 +171,9 @@ impl BodyFlags {
                     .to_owned(),
             ));
         }
+        if let Some(fault) = self.extra_inputs.iter().find_map(ExtraFlag::fault) {
+            return Err(EngineError::Usage(format!("--extra-inputs: {fault}")));
+        }
         let cpus = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         let most = NonZero::new(CORES_MAX).expect("some cores can send");
         let threads = self.render_threads.unwrap_or(cpus).min(most);
@@ -181,7 +190,7 @@ impl BodyFlags {
             streaming: !self.no_streaming,
             include_usage: !self.no_include_usage,
             legacy_max_tokens: self.use_legacy_max_tokens,
-            extra: self.extra_inputs.iter().flat_map(|extra| extra.0.clone()).collect(),
+            extra: self.members(),
             omit_kv_hints: self.omit_kv_hints,
             context: self.context_mode.map(ContextFlag::meant).transpose()?,
             headers: headers.collect(),
@@ -199,6 +208,26 @@ impl BodyFlags {
         })
     }
 
+    /// The user's own members, and what asks for counts with every event.
+    fn members(&self) -> Vec<(String, Value)> {
+        let mut members: Vec<(String, Value)> =
+            self.extra_inputs.iter().flat_map(|extra| extra.members().clone()).collect();
+        if self.per_chunk_usage && !self.no_streaming && !self.no_include_usage {
+            // Of a key that is given twice the last value counts.
+            match members.iter_mut().rev().find(|(key, _)| key == "stream_options") {
+                Some((_, Value::Object(own))) => {
+                    own.entry("continuous_usage_stats").or_insert(true.into());
+                }
+                Some(_) => {}
+                None => members.push((
+                    "stream_options".to_owned(),
+                    json!({"include_usage": true, "continuous_usage_stats": true}),
+                )),
+            }
+        }
+        members
+    }
+
     /// What the user should know about what was typed.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
@@ -207,7 +236,10 @@ impl BodyFlags {
             from_environment.is_none_or(|other| other.as_bytes() != key.reveal())
         });
         let words = "--api-key shows in the list of processes; OPENAI_API_KEY does not";
-        typed.then(|| words.to_owned()).into_iter().collect()
+        let usage = "--per-chunk-usage changes nothing beside --no-streaming or --no-include-usage";
+        let in_vain = self.per_chunk_usage && (self.no_streaming || self.no_include_usage);
+        let told = [(typed, words), (in_vain, usage)];
+        told.iter().filter(|(given, _)| *given).map(|(_, words)| (*words).to_owned()).collect()
     }
 }
 
@@ -235,16 +267,10 @@ fn header(text: &str) -> Result<HeaderFlag, String> {
     Ok(HeaderFlag { name: name.trim().to_owned(), value: Secret::new(value.trim()) })
 }
 
+/// Takes any text, as [`header`] does; [`BodyFlags::options`] refuses what is malformed.
+#[expect(clippy::unnecessary_wraps, reason = "the shape clap wants")]
 fn extra(text: &str) -> Result<ExtraFlag, String> {
-    let right = "give `key:value`, like `temperature:0.5`, or a JSON object";
-    if text.trim_start().starts_with('{') {
-        let object = serde_json::from_str(text).map_err(|error| format!("{error}; {right}"))?;
-        return Ok(ExtraFlag(object));
-    }
-    let (key, value) = text.split_once(':').filter(|(key, _)| !key.is_empty()).ok_or(right)?;
-    // What is no JSON is a text: `stop:END` needs no quotes.
-    let value = serde_json::from_str(value).unwrap_or_else(|_no_json| value.into());
-    Ok(ExtraFlag(Map::from_iter([(key.to_owned(), value)])))
+    Ok(ExtraFlag::new(text))
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
@@ -332,7 +358,28 @@ mod tests {
         assert_eq!(json, ["temperature=0.5", "stop=\"END\"", "a={\"b\":[1]}", "c=null"]);
         assert!(options.omit_kv_hints && !options.endpoint_named);
         for wrong in ["temperature", ":1", "{\"a\":", "[1]"] {
-            assert!(parse(&["--extra-inputs", wrong]).is_err(), "{wrong}");
+            let malformed = parse(&["--extra-inputs", wrong]).expect("judged later").options();
+            assert_eq!(malformed.expect_err(wrong).exit_code(), 2);
+        }
+    }
+
+    #[test]
+    fn counts_with_every_event_are_asked_for_in_the_stream_s_options() {
+        let extra = |words: &[&str]| {
+            let words = [&["--per-chunk-usage"], words].concat();
+            let flags = parse(&words).expect("parses");
+            let extra = flags.options().expect("meant").extra;
+            let json: Vec<String> =
+                extra.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            (json.join(" "), flags.warnings())
+        };
+        let whole = "stream_options={\"include_usage\":true,\"continuous_usage_stats\":true}";
+        assert_eq!(extra(&[]).0, whole);
+        let own = ["--extra-inputs", "stream_options:{\"include_obfuscation\":false}"];
+        assert!(extra(&own).0.ends_with("false,\"continuous_usage_stats\":true}"));
+        for other in ["--no-streaming", "--no-include-usage"] {
+            let (none, told) = extra(&[other]);
+            assert!(none.is_empty() && told[0].contains("changes nothing beside"), "{told:?}");
         }
     }
 

@@ -8,6 +8,8 @@
 
 pub mod body;
 pub mod cancel;
+mod extra;
+pub(crate) mod number;
 pub mod peers;
 pub mod run;
 pub mod target;
@@ -15,6 +17,43 @@ pub mod timing;
 pub mod trace;
 
 use serde::{Serialize, Serializer};
+
+use self::body::BodyFlags;
+use self::cancel::CancelFlags;
+use self::timing::TimingFlags;
+use self::trace::{SessionKeyFlag, TraceFlags};
+
+/// Which of the options that mean nothing for some traces were typed, by their names; see
+/// [`crate::trace::without_meaning`].
+#[must_use]
+pub fn given(
+    trace: &TraceFlags,
+    timing: &TimingFlags,
+    cancel: &CancelFlags,
+    body: &BodyFlags,
+) -> Vec<&'static str> {
+    [
+        (body.model.is_some(), "--model"),
+        (!body.extra_inputs.is_empty(), "--extra-inputs"),
+        (body.no_streaming, "--no-streaming"),
+        (body.no_include_usage, "--no-include-usage"),
+        (body.per_chunk_usage, "--per-chunk-usage"),
+        (body.use_legacy_max_tokens, "--use-legacy-max-tokens"),
+        (body.context_mode.is_some(), "--context-mode"),
+        (body.omit_kv_hints, "--omit-kv-hints"),
+        (timing.max_isl.is_some(), "--max-isl"),
+        (timing.max_osl.is_some(), "--max-osl"),
+        (timing.synthesis_output_len_multiplier.is_some(), "--synthesis-output-len-multiplier"),
+        (timing.no_force_min_tokens, "--no-force-min-tokens"),
+        (cancel.replay_cancellations, "--replay-cancellations"),
+        (trace.lenient, "--lenient"),
+        (trace.isl_block_size.is_some(), "--isl-block-size"),
+        (trace.session_key != SessionKeyFlag::Auto, "--session-key"),
+    ]
+    .into_iter()
+    .filter_map(|(given, name)| given.then_some(name))
+    .collect()
+}
 
 /// A value kept with the text it was typed as, which is what a log shows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

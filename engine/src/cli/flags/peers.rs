@@ -7,6 +7,8 @@
 use clap::Args;
 use serde::Serialize;
 
+use super::number::whole;
+
 /// What AIPerf has and Onbeat does without.
 #[derive(Clone, Debug, Default, Args, Serialize)]
 #[command(next_help_heading = "Taken from AIPerf's commands, without effect")]
@@ -29,19 +31,50 @@ pub struct PeerFlags {
 
     /// There are no worker processes; see --cores.
     #[arg(long, hide_short_help = true, visible_alias = "max-workers", value_name = "N")]
+    #[arg(value_parser = whole::<u32>)]
     pub workers_max: Option<u32>,
 
     /// Records are not processed during the run.
     #[arg(long, hide_short_help = true, visible_alias = "record-processors", value_name = "N")]
+    #[arg(value_parser = whole::<u32>)]
     pub record_processor_service_count: Option<u32>,
 
+    /// Prompts are made of words of Onbeat's own, the same for the same seed.
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
+    pub prompt_corpus: Option<String>,
+
+    /// Requests come in the trace's order.
+    #[arg(long, hide_short_help = true, value_name = "STRATEGY")]
+    pub dataset_sampling_strategy: Option<String>,
+
+    /// Answers in flight are waited for anyway, each up to --request-timeout-seconds.
+    #[arg(long, hide_short_help = true, value_name = "SECONDS", value_parser = patience)]
+    pub benchmark_grace_period: Option<f64>,
+
     /// No GPU is asked for telemetry.
+    #[arg(long, hide_short_help = true, value_name = "URL", num_args = 0..)]
+    pub gpu_telemetry: Option<Vec<String>>,
+
+    /// As --gpu-telemetry.
     #[arg(long, hide_short_help = true)]
     pub no_gpu_telemetry: bool,
 
     /// The server's /metrics is not read.
+    #[arg(long, hide_short_help = true, value_name = "URL", num_args = 0..)]
+    pub server_metrics: Option<Vec<String>>,
+
+    /// As --server-metrics.
     #[arg(long, hide_short_help = true)]
     pub no_server_metrics: bool,
+
+    /// The log has the stamps of every exchange anyway; `onbeat export` writes them.
+    #[arg(long, hide_short_help = true)]
+    pub export_http_trace: bool,
+
+    /// A run writes one log (--output); `onbeat export --as aiperf` writes AIPerf's files.
+    #[arg(long, hide_short_help = true, visible_alias = "profile-export-file")]
+    #[arg(value_name = "NAME")]
+    pub profile_export_prefix: Option<String>,
 
     /// The log has everything; `onbeat export` writes what is wanted of it.
     #[arg(long, hide_short_help = true, visible_alias = "profile-export-level")]
@@ -60,7 +93,34 @@ impl PeerFlags {
             (self.tokenizer_trust_remote_code, "--tokenizer-trust-remote-code"),
         ];
         let tokenizer = tokenizer.map(|(given, name)| (given, name, words));
+        let gpu = "no GPU is asked for telemetry";
+        let metrics = "the server's /metrics is not read";
         let others = [
+            (
+                self.prompt_corpus.is_some(),
+                "--prompt-corpus",
+                "prompts are made of words of Onbeat's own, the same for the same seed",
+            ),
+            (
+                self.dataset_sampling_strategy.is_some(),
+                "--dataset-sampling-strategy",
+                "requests come in the trace's order",
+            ),
+            (
+                self.benchmark_grace_period.is_some(),
+                "--benchmark-grace-period",
+                "answers in flight are waited for, each up to --request-timeout-seconds",
+            ),
+            (
+                self.export_http_trace,
+                "--export-http-trace",
+                "the log has the stamps of every exchange; `onbeat export` writes them",
+            ),
+            (
+                self.profile_export_prefix.is_some(),
+                "--profile-export-prefix",
+                "a run writes one log (--output); `onbeat export --as aiperf` writes AIPerf's files",
+            ),
             (
                 self.use_server_token_count,
                 "--use-server-token-count",
@@ -76,8 +136,10 @@ impl PeerFlags {
                 "--record-processor-service-count",
                 "records are not processed during the run",
             ),
-            (self.no_gpu_telemetry, "--no-gpu-telemetry", "no GPU is asked for telemetry"),
-            (self.no_server_metrics, "--no-server-metrics", "the server's /metrics is not read"),
+            (self.gpu_telemetry.is_some(), "--gpu-telemetry", gpu),
+            (self.no_gpu_telemetry, "--no-gpu-telemetry", gpu),
+            (self.server_metrics.is_some(), "--server-metrics", metrics),
+            (self.no_server_metrics, "--no-server-metrics", metrics),
             (
                 self.export_level.is_some(),
                 "--export-level",
@@ -88,6 +150,12 @@ impl PeerFlags {
         let all = tokenizer.iter().chain(&others);
         all.filter(|(given, _, _)| *given).map(told).collect()
     }
+}
+
+/// A time to wait, which may have no end.
+fn patience(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|&seconds: &f64| seconds >= 0.0);
+    seconds.ok_or_else(|| "give 0 seconds or more, or inf".to_owned())
 }
 
 #[cfg(test)]
@@ -112,9 +180,16 @@ mod tests {
         assert!(told("").is_empty());
         let all = "--tokenizer gpt2 --tokenizer-revision main --tokenizer-trust-remote-code \
                    --use-server-token-count --max-workers 3 --record-processors 2 \
-                   --no-gpu-telemetry --no-server-metrics --export-level raw";
+                   --gpu-telemetry --no-gpu-telemetry --server-metrics a:1 b:2/metrics \
+                   --no-server-metrics --export-level raw --prompt-corpus coding \
+                   --dataset-sampling-strategy shuffle --benchmark-grace-period inf \
+                   --export-http-trace --profile-export-prefix mine";
         let told = told(all);
-        assert_eq!(told.len(), 9, "{told:?}");
+        assert_eq!(told.len(), 16, "{told:?}");
+        assert!(told.iter().all(|words| words.contains(" changes nothing: ")), "{told:?}");
         assert!(told[0].starts_with("--tokenizer changes nothing: prompts"), "{told:?}");
+        for wrong in ["-1", "long", "NaN"] {
+            assert!(patience(wrong).is_err(), "{wrong}");
+        }
     }
 }

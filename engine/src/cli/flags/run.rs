@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use super::number::whole;
 use super::target::{nanos, seconds_or_none};
 use crate::cli::progress::Ui;
 use crate::error::EngineError;
@@ -28,7 +29,7 @@ pub struct RunFlags {
     /// Send so many of the first requests once before the run, one after the other; no statistic
     /// counts them. A server that caches prefixes has then seen their prompts.
     #[arg(long, visible_aliases = ["num-warmup-requests", "num-warmups"], default_value_t,
-        value_name = "REQUESTS")]
+        value_name = "REQUESTS", value_parser = whole::<u32>)]
     pub warmup_request_count: u32,
 
     /// Keep all memory from being swapped out; where that is not allowed, say so and go on.
@@ -63,13 +64,17 @@ pub struct RunFlags {
 
     /// The p99 lateness outside host stalls, in microseconds, above which the schedule did not
     /// hold.
-    #[arg(long, default_value = "1000", value_name = "MICROSECONDS")]
+    #[arg(long, default_value = "1000", value_name = "MICROSECONDS", value_parser = whole::<u64>)]
     pub max_lateness_us: u64,
 
-    /// Exit with 3 when this share of the requests that ended did not succeed, or more: 1 is all of
-    /// them, 0.05 one in twenty.
+    /// Exit with 3 when this share of the requests that ended by themselves did not succeed, or
+    /// more: 1 is all of them, 0.05 one in twenty. Cancelled ones are not among them.
     #[arg(long, default_value_t = FAILED_SHARE_MAX, value_name = "SHARE", value_parser = share)]
     pub failed_request_threshold: f64,
+
+    /// Show every metric in the summary, with its formula.
+    #[arg(long, short, alias = "extra-verbose", overrides_with = "verbose")]
+    pub verbose: bool,
 
     /// How progress is shown on stderr.
     #[arg(long, visible_alias = "ui-type", value_enum, default_value_t, value_name = "WAY")]
@@ -177,8 +182,8 @@ pub fn cores(text: &str) -> Result<CoresFlag, String> {
         return Ok(CoresFlag::Auto);
     }
     let number = |part: &str| {
-        part.parse::<u16>()
-            .map_err(|error| format!("{part:?} is no CPU number ({error}); write 2 or 0,2-3"))
+        whole::<u16>(part)
+            .map_err(|_no_number| format!("{part:?} is no CPU number; write 2 or 0,2-3"))
     };
     if !text.contains([',', '-']) {
         let count = number(text)?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde::{Serialize, Serializer};
 
+use crate::cli::flags::number::whole;
 use crate::error::EngineError;
 use crate::net::target::Target;
 use crate::net::tls::TlsOptions;
@@ -100,13 +101,19 @@ pub struct TargetFlags {
 
     /// Connections to open before the first request, over all cores (default: as many as requests
     /// are likely to overlap).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     pub warm_connections: Option<usize>,
 
     /// Never hold more connections than this; requests without one wait and are late (default: no
     /// cap).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZero<usize>>)]
     pub max_connections: Option<NonZero<usize>>,
+
+    /// Beside --request-rate or --fixed-schedule another name for --max-connections; alone it would
+    /// be what sends requests, and is refused.
+    #[arg(long, visible_alias = "max-concurrency", value_name = "N")]
+    #[arg(value_parser = whole::<NonZero<usize>>, conflicts_with = "max_connections")]
+    pub concurrency: Option<NonZero<usize>>,
 
     /// How sockets are driven. Both pace alike; bursts leave sooner on epoll.
     #[arg(long, value_enum, default_value_t, value_name = "DRIVER")]
@@ -229,6 +236,22 @@ impl TargetFlags {
         }
     }
 
+    /// The most connections as meant; `is_scheduled` says whether a schedule or a rate was named.
+    ///
+    /// # Errors
+    /// When nothing but a number of requests in flight is to decide when they are sent.
+    pub fn connections(&self, is_scheduled: bool) -> Result<Option<usize>, EngineError> {
+        match self.concurrency {
+            Some(count) if !is_scheduled => Err(EngineError::Usage(format!(
+                "--concurrency {count}: sending a request whenever fewer than {count} are in \
+                 flight is no replay, because a trace has times of its own. Leave the option out \
+                 to replay them, or give --request-rate to send at a rate; --max-connections \
+                 {count} caps what is in flight"
+            ))),
+            cap => Ok(cap.or(self.max_connections).map(NonZero::get)),
+        }
+    }
+
     /// The driver as meant; `None` leaves the choice to the probe.
     #[must_use]
     pub const fn driver_kind(&self) -> Option<DriverKind> {
@@ -326,6 +349,23 @@ mod tests {
         }
         assert!(flags("--url a:1 --url ftp://b").expect("options").targets().is_err());
         assert!(flags("--url-strategy round_robin").is_ok());
+    }
+
+    #[test]
+    fn a_concurrency_caps_what_is_sent_and_decides_nothing_alone() {
+        let meant = |line: &str, is_scheduled| {
+            let cap = flags(line).expect("options").connections(is_scheduled);
+            cap.map_err(|error| error.to_string())
+        };
+        assert_eq!(meant("--concurrency 8", true), Ok(Some(8)));
+        assert_eq!(meant("--max-concurrency 8", true), Ok(Some(8)));
+        assert_eq!(meant("--max-connections 8", false), Ok(Some(8)));
+        assert_eq!(meant("", false), Ok(None));
+        let words = meant("--concurrency 8", false).expect_err("no schedule");
+        for part in ["no replay", "--request-rate", "--max-connections 8"] {
+            assert!(words.contains(part), "{words}");
+        }
+        assert!(flags("--concurrency 8 --max-connections 9").is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use onbeat_shared::trace::decimal::{Decimal, DecimalError, Ratio};
 use serde::Serialize;
 
 use crate::cli::flags::Typed;
+use crate::cli::flags::number::whole;
 use crate::error::EngineError;
 use crate::plan::{Arrivals, Factor, Pattern, PlanMode, PlanOptions, Share, Synthesis};
 
@@ -70,10 +71,12 @@ pub struct TimingFlags {
 
     /// Leave out rows with more input tokens than this (default: none).
     #[arg(long, visible_alias = "synthesis-max-isl", value_name = "TOKENS")]
+    #[arg(value_parser = whole::<u32>)]
     pub max_isl: Option<u32>,
 
     /// Ask for at most this many output tokens (default: as recorded).
     #[arg(long, visible_alias = "synthesis-max-osl", value_name = "TOKENS")]
+    #[arg(value_parser = whole::<NonZero<u32>>)]
     pub max_osl: Option<NonZero<u32>>,
 
     /// Run the trace's timestamps, but no delays, this many times faster; another name for a
@@ -86,7 +89,7 @@ pub struct TimingFlags {
     pub synthesis_prefix_len_multiplier: Option<Typed<Factor>>,
 
     /// Deal the rows to this many prefix trees that share nothing (default: 1).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZero<u32>>)]
     pub synthesis_prefix_root_multiplier: Option<NonZero<u32>>,
 
     /// Make what prompts do not share this many times as long (default: 1).
@@ -112,13 +115,13 @@ pub struct TimingFlags {
 
     /// Plan only this many requests, the first in send order (default: all).
     #[arg(long, visible_alias = "num-requests", value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    pub request_count: Option<u64>,
+    #[arg(value_parser = whole::<NonZero<u64>>)]
+    pub request_count: Option<NonZero<u64>>,
 
     /// Lay this many copies of the trace over each other, each moved by an offset of its own and
     /// with sessions and text of its own: more load with the same bursts, pauses and shared
     /// prefixes (default: 1).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<NonZero<u32>>)]
     pub tile: Option<NonZero<u32>>,
 
     /// Send requests when they are due, but not before the previous turn of their session has
@@ -183,6 +186,12 @@ impl TimingFlags {
         }
     }
 
+    /// Whether the user said what decides when requests are sent.
+    #[must_use]
+    pub const fn names_a_schedule(&self) -> bool {
+        self.request_rate.is_some() || self.fixed_schedule
+    }
+
     /// The schedule's options as meant, for one core and one server; `seed` is that of the run.
     ///
     /// # Errors
@@ -202,7 +211,7 @@ impl TimingFlags {
             end_offset_ns,
             idle_gap_cap_ns: value(&self.max_idle_gap_cap_seconds),
             duration_ns: value(&self.benchmark_duration),
-            request_count: self.request_count,
+            request_count: self.request_count.map(NonZero::get),
             sample: self.trace_session_sample_ratio.as_ref().and_then(|typed| typed.value),
             max_input_tokens: self.max_isl,
             max_output_tokens: self.max_osl.map(NonZero::get),

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use onbeat_shared::trace::Format;
 use serde::Serialize;
 
+use crate::cli::flags::number::whole;
 use crate::error::EngineError;
 use crate::trace::{SessionKey, TraceOptions};
 
@@ -33,6 +34,7 @@ pub struct TraceFlags {
     /// Tokens that one block id stands for (default: 16 for Bailian, 512 for Mooncake; for Baseten
     /// and agentic traces the file's block_size, or 64).
     #[arg(long, visible_alias = "prompt-input-tokens-block-size", value_name = "TOKENS")]
+    #[arg(value_parser = whole::<NonZero<u32>>)]
     pub isl_block_size: Option<NonZero<u32>>,
 
     /// Cut off block ids that do not fit a row's input length, and count them, instead of refusing
@@ -78,7 +80,8 @@ pub enum FormatFlag {
     AzureCsv,
     /// BurstGPT, a CSV table.
     BurstGptTrace,
-    /// Conversations of agents in kv-cache-tester's JSON, one a file; only inspected.
+    /// Conversations of agents in kv-cache-tester's JSON, one a file; inspected and planned, not
+    /// replayed.
     #[value(aliases = ["weka_trace", "kv_cache_tester"])]
     Agentic,
     /// RAGPulse JSON Lines, with its tables of pieces beside it.
