@@ -8,6 +8,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use onbeat_shared::foreign::shown_path;
+
 /// The exit code of a run that the user stopped: 128 and the number of SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
@@ -58,7 +60,7 @@ impl fmt::Display for EngineError {
             Self::Usage(words) | Self::Input(words) | Self::Run(words) => out.write_str(words),
             Self::Stopped => out.write_str("stopped before anything was sent"),
             Self::Io { action, path: Some(path), source } => {
-                write!(out, "could not {action} {}: {source}", path.display())
+                write!(out, "could not {action} {}: {source}", shown_path(path))
             }
             Self::Io { action, path: None, source } => write!(out, "could not {action}: {source}"),
         }

@@ -1,8 +1,9 @@
 //! The command line: what to open, and whether to save a picture and leave.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{fs, path::PathBuf, str::FromStr};
 
 use clap::{Parser, ValueEnum};
+use onbeat_shared::foreign::shown_path;
 
 use crate::panels;
 
@@ -28,6 +29,25 @@ pub struct Arguments {
     /// Save a picture of the window once it is complete, and leave.
     #[arg(long, value_name = "OUT.png")]
     pub screenshot: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Refuses to save the picture over a run that is to be shown.
+    ///
+    /// # Errors
+    /// When `--screenshot` names one of the runs, by whatever path.
+    pub fn check_apart(&self) -> Result<(), String> {
+        let Some(picture) = &self.screenshot else { return Ok(()) };
+        let own = fs::canonicalize(picture);
+        let same = |run: &PathBuf| {
+            own.as_ref().is_ok_and(|own| fs::canonicalize(run).is_ok_and(|run| run == *own))
+        };
+        if !self.runs.iter().any(same) {
+            return Ok(());
+        }
+        let name = shown_path(picture);
+        Err(format!("--screenshot {name} is a run that is to be shown; name another file"))
+    }
 }
 
 /// Which colours to use.
@@ -102,6 +122,26 @@ pub fn range(text: &str) -> Result<(f64, f64), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_picture_never_replaces_a_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (run, other) = (folder.path().join("run.beat"), folder.path().join("out.png"));
+        for path in [&run, &other] {
+            fs::write(path, "x").expect("room");
+        }
+        let parse = |picture: &std::path::Path| {
+            let words = ["onbeat-viewer", "--screenshot"].map(std::ffi::OsStr::new);
+            Arguments::parse_from(words.into_iter().chain([picture.as_os_str(), run.as_os_str()]))
+        };
+        let again = folder.path().join(".").join("run.beat");
+        for picture in [&run, &again] {
+            let words = parse(picture).check_apart().expect_err("it is the run");
+            assert!(words.contains("run.beat is a run"), "{words}");
+        }
+        assert_eq!(parse(&other).check_apart(), Ok(()));
+        assert_eq!(parse(&folder.path().join("new.png")).check_apart(), Ok(()));
+    }
 
     #[test]
     fn the_declaration_is_sound() {

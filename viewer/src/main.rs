@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use eframe::egui::{ViewportBuilder, vec2};
+use onbeat_shared::foreign::printable;
 use onbeat_viewer::{
     app::{Start, ViewerApp},
     arguments::{Arguments, Size},
@@ -15,6 +16,10 @@ use onbeat_viewer::{
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Err(words) = arguments.check_apart() {
+        say(&words);
+        return ExitCode::from(2);
+    }
     let screenshot = arguments.screenshot.clone().map(Screenshot::new);
     let saved = screenshot.as_ref().map(Screenshot::outcome);
     let options = eframe::NativeOptions {
@@ -68,5 +73,5 @@ fn reason(words: &str) -> &str {
 }
 
 fn say(words: &str) {
-    eprintln!("onbeat-viewer: {words}");
+    eprintln!("onbeat-viewer: {}", printable(words));
 }

@@ -35,19 +35,28 @@ impl Bytes {
     /// Opens and maps or reads a file.
     ///
     /// # Errors
-    /// The operating system's, for a file that cannot be opened, is a directory or cannot be read.
+    /// The operating system's, for a file that cannot be opened, is a directory, a pipe or a
+    /// device, or cannot be read.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::open_copying_below(path, COPY_BELOW)
     }
 
     fn open_copying_below(path: &Path, limit: u64) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let metadata = file.metadata()?;
+        // Looked at before it is opened: opening a pipe that nobody writes to would wait forever,
+        // and a device may never end.
+        let metadata = path.metadata()?;
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        let length = metadata.len();
-        // A pipe or a device says 0 and can only be read; an empty file maps badly.
+        if !metadata.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is not a regular file; a run log is one",
+            ));
+        }
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        // An empty file maps badly.
         if length >= limit
             && length > 0
             && let Ok(map) = map(&file)
@@ -137,5 +146,7 @@ mod tests {
         assert!(empty.as_slice().is_empty());
         let refused = Bytes::open(folder.path()).expect_err("a directory is no log");
         assert_eq!(refused.kind(), io::ErrorKind::IsADirectory);
+        let refused = Bytes::open(Path::new("/dev/zero")).expect_err("it has no end");
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
     }
 }

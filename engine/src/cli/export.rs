@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use onbeat_shared::export::{self, Beside, TextFormat, aiperf, vllm_bench};
+use onbeat_shared::foreign::shown_path;
 use onbeat_shared::metrics::slo::Goals;
 use onbeat_shared::run::Run;
 
+use super::inputs::check_apart;
 use super::report::{GoalFlags, SliceFlags, finish, read_log};
 use crate::error::EngineError;
 use crate::trace::recorded_answers;
@@ -109,6 +111,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
                 .to_owned(),
         ));
     }
+    if let Some(path) = &args.output {
+        apart(args, path)?;
+    }
     match (args.tool, &args.output) {
         (None, None) if args.format == Format::Parquet => Err(EngineError::Usage(
             "--format parquet is not text: name a file with --output FILE".to_owned(),
@@ -142,6 +147,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     }
 }
 
+/// Refuses to replace what is read.
+fn apart(args: &Args, output: &Path) -> Result<(), EngineError> {
+    let read = [Some(&args.log), args.recorded_text.as_ref()];
+    check_apart(output, read.into_iter().flatten().map(PathBuf::as_path))
+}
+
 /// A table as text.
 fn table(args: &Args, run: &Run, beside: &Beside<'_>, out: &mut dyn Write) -> io::Result<()> {
     let format = match args.format {
@@ -172,6 +183,7 @@ fn as_aiperf(args: &Args, run: &Run, goals: &Goals, folder: &Path) -> Result<(),
     fs::create_dir_all(folder).map_err(|error| EngineError::io("create", folder, error))?;
     let place = |part: aiperf::Part| folder.join(part.file_name());
     for path in export.parts().into_iter().map(place) {
+        apart(args, &path)?;
         may_write(&path, args.force)?;
     }
     for part in export.parts() {
@@ -210,11 +222,11 @@ fn may_write(path: &Path, force: bool) -> Result<bool, EngineError> {
     match fs::symlink_metadata(path) {
         Ok(_) if !force => Err(EngineError::Usage(format!(
             "{} exists; name another file or add --force to replace it",
-            path.display()
+            shown_path(path)
         ))),
         Ok(meta) if !meta.is_file() => Err(EngineError::Usage(format!(
             "{} is not a regular file, and --force replaces nothing else",
-            path.display()
+            shown_path(path)
         ))),
         Ok(_) => Ok(true),
         // Making the file says what is wrong, if anything is.
@@ -301,6 +313,27 @@ mod tests {
         forced.output = Some(kept);
         run(&forced, &mut Vec::new()).expect("replaced");
         assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 3, "nothing beside it");
+    }
+
+    #[test]
+    fn the_log_itself_is_never_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("profile_export.jsonl");
+        fs::write(&log, sample::log(1, 20)).expect("room");
+        let mut forced = args(&log, Format::Csv, Table::Requests);
+        forced.force = true;
+        for (tool, output) in [
+            (None, log.as_path()),
+            (Some(Tool::VllmBench), &log),
+            (Some(Tool::Aiperf), folder.path()),
+        ] {
+            (forced.tool, forced.output) = (tool, Some(output.to_owned()));
+            let error = run(&forced, &mut Vec::new()).expect_err("it is the input");
+            assert_eq!(error.exit_code(), 2);
+            assert!(error.to_string().contains("--force replaces no input"), "{error}");
+        }
+        assert_eq!(fs::read(&log).expect("still there"), sample::log(1, 20));
+        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 1);
     }
 
     #[test]

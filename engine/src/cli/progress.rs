@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use onbeat_shared::foreign::printable;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -43,6 +44,8 @@ pub struct Terminal {
     next_line_ns: i64,
     interrupt: Arc<AtomicBool>,
     wanted: Stop,
+    /// Whether the run itself has begun: only then is anything in flight.
+    begun: bool,
 }
 
 impl Terminal {
@@ -63,7 +66,7 @@ impl Terminal {
             bar
         });
         let simple = ui == Ui::Simple || (watched && dumb);
-        Self { bar, simple, next_line_ns: 0, interrupt, wanted: Stop::No }
+        Self { bar, simple, next_line_ns: 0, interrupt, wanted: Stop::No, begun: false }
     }
 
     /// Takes the line away, so that the summary stands alone.
@@ -83,6 +86,7 @@ impl Watch for Terminal {
     }
 
     fn look(&mut self, elapsed_ns: i64, planned: u64, counters: &Snapshot) {
+        self.begun = true;
         if let Some(bar) = &self.bar {
             bar.set_message(line(elapsed_ns, planned, counters));
             bar.tick();
@@ -96,10 +100,7 @@ impl Watch for Terminal {
         if self.interrupt.swap(false, Ordering::Relaxed) {
             self.wanted = match self.wanted {
                 Stop::No => {
-                    self.say(
-                        "stopping: nothing new is sent, what is in flight may finish; \
-                              once more to stop now",
-                    );
+                    self.say(stopping(self.begun));
                     Stop::Drain
                 }
                 Stop::Drain | Stop::Now => Stop::Now,
@@ -125,6 +126,15 @@ impl Watch for Quiet {
 
     fn stop(&mut self) -> Stop {
         Stop::No
+    }
+}
+
+/// What is said when the user asks to stop.
+const fn stopping(begun: bool) -> &'static str {
+    if begun {
+        "stopping: nothing new is sent, what is in flight may finish; once more to stop now"
+    } else {
+        "stopping once this stage of loading ends; the run has not begun"
     }
 }
 
@@ -174,13 +184,29 @@ fn long_time(time: Duration) -> String {
 
 fn to_stderr(words: &str) {
     // Whoever closed stderr does not want to know.
-    let _ = writeln!(std::io::stderr(), "{words}");
+    let _ = writeln!(std::io::stderr(), "{}", printable(words));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::replayer::counters::Counters;
+
+    #[test]
+    fn before_the_run_a_stop_promises_nothing_of_requests_in_flight() {
+        // Not `new`, which takes over the signals of the whole process.
+        let mut terminal = Terminal {
+            bar: None,
+            simple: false,
+            next_line_ns: 0,
+            interrupt: Arc::default(),
+            wanted: Stop::No,
+            begun: false,
+        };
+        assert!(!terminal.begun && stopping(terminal.begun).contains("stage of loading"));
+        terminal.look(0, 1, &Snapshot::of([&Counters::new()]));
+        assert!(stopping(terminal.begun).contains("in flight may finish"));
+    }
 
     #[test]
     fn the_line_tells_where_the_run_is() {

@@ -10,6 +10,8 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use onbeat_shared::foreign::shown_path;
+
 use crate::error::EngineError;
 
 /// A new log, readable by its owner only. Gone when dropped before [`LogFile::keep`].
@@ -34,13 +36,13 @@ impl LogFile {
             Ok(_) if !overwrite => {
                 return Err(EngineError::Usage(format!(
                     "{} exists; name another file with --output, or replace it with --force",
-                    path.display()
+                    shown_path(path)
                 )));
             }
             Ok(meta) if !meta.is_file() => {
                 return Err(EngineError::Usage(format!(
                     "{} is not a regular file, and --force replaces nothing else",
-                    path.display()
+                    shown_path(path)
                 )));
             }
             Ok(_) => Some(name_beside(path)),

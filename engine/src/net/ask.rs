@@ -7,6 +7,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use onbeat_shared::foreign::shown;
+
 use super::reach::{flush, probe};
 use super::tls::{Phase, Session};
 use super::way::Way;
@@ -137,7 +139,7 @@ fn reply_of(mut bytes: &[u8], ended: bool) -> Result<Option<Reply>, String> {
             let length: usize = length
                 .trim()
                 .parse()
-                .map_err(|_no_number| format!("Content-Length is {length:?}"))?;
+                .map_err(|_no_number| format!("Content-Length is {}", shown(&length)))?;
             rest.get(..length).map(<[u8]>::to_vec)
         } else {
             ended.then(|| rest.to_vec())

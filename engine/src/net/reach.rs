@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
+use onbeat_shared::foreign::shown_path;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -124,7 +125,7 @@ type Found = (Way, Option<OwnedFd>);
 
 fn reach_unix(path: &Path) -> Result<Found, EngineError> {
     let peer = Peer::unix(path).map_err(|words| {
-        EngineError::Usage(format!("--unix-socket {}: {words}", path.display()))
+        EngineError::Usage(format!("--unix-socket {}: {words}", shown_path(path)))
     })?;
     let way = Way::to(peer);
     match probe(&way, 0) {
@@ -133,7 +134,7 @@ fn reach_unix(path: &Path) -> Result<Found, EngineError> {
         Ok(socket) => Ok((way, Some(socket))),
         Err(error) => Err(EngineError::Run(format!(
             "--unix-socket {}: {}",
-            path.display(),
+            shown_path(path),
             unix_words(error)
         ))),
     }

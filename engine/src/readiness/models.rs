@@ -1,5 +1,6 @@
 //! `/v1/models`: where it is, and the names it lists.
 
+use onbeat_shared::foreign::shown;
 use serde::Deserialize;
 
 use crate::net::ask::Reply;
@@ -25,8 +26,10 @@ pub(super) fn of(reply: &Reply) -> Result<Vec<String>, String> {
     if reply.status != 200 {
         return Err(format!("/v1/models answers with status {}", reply.status));
     }
-    let list: List = serde_json::from_slice(&reply.body)
-        .map_err(|error| format!("/v1/models is no list of models: {error}"))?;
+    let list: List = serde_json::from_slice(&reply.body).map_err(|error| {
+        // What stands in the place of a list is the server's, and may be anything.
+        format!("/v1/models is no list of models: {}", shown(&error.to_string()))
+    })?;
     if list.data.is_empty() {
         return Err("/v1/models lists no model".to_owned());
     }
@@ -35,10 +38,15 @@ pub(super) fn of(reply: &Reply) -> Result<Vec<String>, String> {
 
 /// The names as people read them.
 pub(super) fn listed(names: &[String]) -> String {
-    let shown = names.iter().take(SHOWN).map(|name| format!("{name:?}")).collect::<Vec<_>>();
+    let first: Vec<_> = names.iter().take(SHOWN).map(|name| quoted(name)).collect();
     let more = names.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", shown.join(", "))
+    format!("{}{more}", first.join(", "))
+}
+
+/// A name that a server gave, in quotes.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", shown(name))
 }
 
 /// The list's path at a base URL whose requests go to `endpoint`.
@@ -82,5 +90,9 @@ mod tests {
         assert!(of(&reply(200, "<html>")).is_err_and(|words| words.contains("no list")));
         let many: Vec<String> = (0..7).map(|name| name.to_string()).collect();
         assert_eq!(listed(&many), r#""0", "1", "2", "3", "4" and 2 more"#);
+        let hostile = listed(&[format!("a\r\n\u{1b}[2J{}", "x".repeat(5_000))]);
+        assert!(hostile.starts_with(r#""a\r\n\u{1b}[2Jxx"#) && hostile.len() < 300, "{hostile}");
+        let other = format!(r#"{{"data":[{{"id":{}}}]}}"#, "9".repeat(5_000));
+        assert!(of(&reply(200, &other)).is_err_and(|words| words.len() < 300));
     }
 }

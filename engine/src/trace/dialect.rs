@@ -11,7 +11,7 @@
 
 use std::path::Path;
 
-use onbeat_shared::trace::recorded::{Content, Texts};
+use onbeat_shared::trace::recorded::{Content, Said, SaidLengths, Texts};
 use onbeat_shared::trace::{Format, Trace};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value as Json};
@@ -20,7 +20,7 @@ use crate::trace::TraceError;
 use crate::trace::error::Fault;
 use crate::trace::keys::Keys;
 use crate::trace::lines;
-use crate::trace::row::{Name, Value};
+use crate::trace::row::{HASH_IDS, Name, Value};
 use crate::trace::rows::RowText;
 use crate::trace::scan::{Members, shown};
 use crate::trace::spill::Keeper;
@@ -33,6 +33,8 @@ const PAYLOAD: &str = "payload";
 const TOOLS: &str = "tools";
 const EXTRA: &str = "extra";
 const PROMPT: &str = "prompt";
+/// How later versions of AIPerf say that messages are only what is new.
+const MESSAGE_MODE: &str = "message_mode";
 
 /// What one row says beside its lengths and ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +42,7 @@ pub(crate) struct Facts {
     pub(crate) content: Content,
     pub(crate) delay_ns: Option<i64>,
     pub(crate) untimed: bool,
+    pub(crate) said: SaidLengths,
 }
 
 /// The dialect's columns; empty while no row has any of its members.
@@ -97,7 +100,8 @@ impl Rows {
             };
             return Err(Fault::field(key, "another kind of body", right));
         }
-        let facts = Facts { content: Content::Body, delay_ns: None, untimed: untimed(text) };
+        let said = said(text.bytes);
+        let facts = Facts { content: Content::Body, delay_ns: None, untimed: untimed(text), said };
         self.sessions.push(None);
         self.facts.push(facts);
         Ok(facts)
@@ -127,6 +131,15 @@ fn facts(text: RowText<'_>) -> Result<Facts, Fault> {
     if raw(text, TOOLS).is_some() && content != Content::Messages {
         return Err(Fault::field(TOOLS, "tools without messages", "messages beside them"));
     }
+    if content != Content::Words && has_ids(text) {
+        let right = format!("either {HASH_IDS} with input_length, or {key} without them");
+        return Err(Fault::field(HASH_IDS, format!("block ids beside {key}"), right));
+    }
+    if let Some(value) = raw(text, MESSAGE_MODE) {
+        let right = "no such member: each row's messages are all that is sent, so those of the \
+                     turns before it belong in them";
+        return Err(Fault::field(MESSAGE_MODE, shown(value), right));
+    }
     check(text, content)?;
     let delay_ns = match raw(text, DELAY) {
         Some(value) => {
@@ -136,7 +149,48 @@ fn facts(text: RowText<'_>) -> Result<Facts, Fault> {
         }
         None => None,
     };
-    Ok(Facts { content, delay_ns, untimed: untimed(text) })
+    let members = if content == Content::Body { PAYLOAD } else { EXTRA };
+    let said = said(raw(text, members).unwrap_or_default());
+    Ok(Facts { content, delay_ns, untimed: untimed(text), said })
+}
+
+/// Whether a row has block ids.
+fn has_ids(text: RowText<'_>) -> bool {
+    let listed =
+        |ids: &[u8]| ids.iter().any(|byte| !byte.is_ascii_whitespace() && !b"[]".contains(byte));
+    raw(text, HASH_IDS).is_some_and(listed)
+}
+
+/// The output lengths among an object's members.
+fn said(object: &[u8]) -> SaidLengths {
+    let mut said = SaidLengths::default();
+    for member in Members::of(object) {
+        let of_value = || Said::of(Some(std::str::from_utf8(member.value).unwrap_or_default()));
+        for (key, length) in [
+            ("max_completion_tokens", &mut said.max_completion_tokens),
+            ("max_tokens", &mut said.max_tokens),
+            ("min_tokens", &mut said.min_tokens),
+        ] {
+            if member.is_called(key) {
+                *length = of_value();
+            }
+        }
+    }
+    said
+}
+
+/// What is wrong with a value that is not what it should be, or that the parser refused.
+fn refusal(
+    key: &'static str,
+    value: &[u8],
+    refused: Option<serde_json::Error>,
+    right: &str,
+) -> Fault {
+    if refused.is_some_and(|error| error.to_string().starts_with("recursion limit")) {
+        let right = "one that is nested less deep";
+        return Fault::field(key, "a value nested deeper than 128 levels", right);
+    }
+    Fault::field(key, shown(value), right)
 }
 
 /// Refuses texts that no body can be made of.
@@ -145,14 +199,14 @@ fn check(text: RowText<'_>, content: Content) -> Result<(), Fault> {
         None => Ok(()),
         Some(value) => match serde_json::from_slice::<Map<String, Json>>(value) {
             Ok(map) if !map.is_empty() => Ok(()),
-            _ => Err(Fault::field(key, shown(value), "an object with members")),
+            unusable => Err(refusal(key, value, unusable.err(), "an object with members")),
         },
     };
     let list = |key: &'static str| match raw(text, key) {
         None => Ok(Vec::new()),
         Some(value) => match serde_json::from_slice::<Vec<Json>>(value) {
             Ok(list) if !list.is_empty() => Ok(list),
-            _ => Err(Fault::field(key, shown(value), "a list that is not empty")),
+            unusable => Err(refusal(key, value, unusable.err(), "a list that is not empty")),
         },
     };
     match content {
@@ -228,17 +282,16 @@ pub(crate) fn texts(
         if whole {
             return Ok(());
         }
-        let mut own = Map::new();
-        if let Some(tools) = value(TOOLS) {
-            own.insert(TOOLS.to_owned(), serde_json::from_slice(tools).map_err(|_torn| changed())?);
-        }
-        if let Some(extra) = value(EXTRA) {
-            let extra: Map<String, Json> =
-                serde_json::from_slice(extra).map_err(|_torn| changed())?;
-            own.extend(extra);
-        }
-        if !own.is_empty() {
-            members.put_json(place, &Json::Object(own).to_string());
+        let parsed = |key: &str| match value(key) {
+            Some(value) => serde_json::from_slice::<Json>(value).map(Some),
+            None => Ok(None),
+        };
+        let tools = parsed(TOOLS).map_err(|_torn| changed())?;
+        let extra = parsed(EXTRA).map_err(|_torn| changed())?;
+        if tools.is_some() || extra.is_some() {
+            let tools = tools.unwrap_or(Json::Null);
+            let extra = extra.unwrap_or_else(|| Json::Object(Map::new()));
+            members.put_json(place, &format!("{tools} {extra}"));
         }
         Ok(())
     })?;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use onbeat_shared::foreign::{printable, shown, shown_path};
+
 use crate::error::EngineError;
 
 /// A trace that cannot be loaded.
@@ -98,7 +100,7 @@ impl fmt::Display for Fault {
         if let Some(field) = self.field {
             write!(out, "field {field:?}: ")?;
         }
-        write!(out, "found {}; right would be {}", self.found, self.right)
+        write!(out, "found {}; right would be {}", printable(&self.found), self.right)
     }
 }
 
@@ -106,20 +108,22 @@ impl fmt::Display for TraceError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { action, path, source } => {
-                write!(out, "could not {action} {}: {source}", path.display())
+                write!(out, "could not {action} {}: {source}", shown_path(path))
             }
-            Self::File { path, words } => write!(out, "{}: {words}", path.display()),
+            Self::File { path, words } => {
+                write!(out, "{}: {}", shown_path(path), printable(words))
+            }
             Self::Row { path, line, fault } => {
-                write!(out, "{}: line {line}: {fault}", path.display())
+                write!(out, "{}: line {line}: {fault}", shown_path(path))
             }
             Self::Entry { path, at, fault } if at.is_empty() => {
-                write!(out, "{}: {fault}", path.display())
+                write!(out, "{}: {fault}", shown_path(path))
             }
             Self::Entry { path, at, fault } => {
-                write!(out, "{}#{at}: {fault}", path.display())
+                write!(out, "{}#{}: {fault}", shown_path(path), shown(at))
             }
             Self::Cell { path, row, fault } => {
-                write!(out, "{}: row {row}: {fault}", path.display())
+                write!(out, "{}: row {row}: {fault}", shown_path(path))
             }
         }
     }

@@ -1,16 +1,17 @@
 //! Compressed trace files, told by their first bytes and read as a stream.
 //!
-//! gzip (also several members, one after the other) and Zstandard (also several frames). What comes
-//! out is handed over in windows like those of a mapped file, so lines have the same numbers as in
-//! the unpacked file; the digest and the size are those of the file as given. How much may come out
-//! is bounded, and so is the memory that unpacking takes: a file made to unpack without end is an
-//! error, not the end of the machine.
+//! gzip (also several members, one after the other, and zeros behind them, which fill a tape's last
+//! block) and Zstandard (also several frames). What comes out is handed over in windows like those
+//! of a mapped file, so lines have the same numbers as in the unpacked file; the digest and the
+//! size are those of the file as given. How much may come out is bounded, and so is the memory that
+//! unpacking takes: a file made to unpack without end is an error, not the end of the machine.
 
+use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use sha2::{Digest, Sha256};
 use zstd::stream::read::Decoder as ZstdDecoder;
 
@@ -36,9 +37,19 @@ pub(crate) struct Unpacker<'a> {
 }
 
 enum Decoder {
-    Gzip(MultiGzDecoder<BufReader<Digested>>),
+    Gzip(Members),
     Zstd(ZstdDecoder<'static, BufReader<Digested>>),
 }
+
+/// The members of a gzip file, one after the other, as one stream.
+struct Members {
+    /// `None` only while one member makes way for the next.
+    member: Option<GzDecoder<BufReader<Digested>>>,
+}
+
+/// What follows the last member is neither another one nor zeros.
+#[derive(Debug)]
+struct Foreign;
 
 /// A file whose bytes are counted and digested as they are read.
 struct Digested {
@@ -86,7 +97,7 @@ impl<'a> Unpacker<'a> {
         let file = Digested { file, digest: Sha256::new(), bytes: 0 };
         let file = BufReader::with_capacity(READ_BYTES, file);
         let decoder = match packing {
-            Packing::Gzip => Decoder::Gzip(MultiGzDecoder::new(file)),
+            Packing::Gzip => Decoder::Gzip(Members { member: Some(GzDecoder::new(file)) }),
             Packing::Zstd => {
                 let decoder = ZstdDecoder::with_buffer(file);
                 Decoder::Zstd(decoder.map_err(|error| TraceError::io("unpack", path, error))?)
@@ -109,7 +120,10 @@ impl<'a> Unpacker<'a> {
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.damaged(&error)),
+                Err(error) => {
+                    self.unpacked += filled as u64;
+                    return Err(self.damaged(&error));
+                }
             }
         }
         self.unpacked += filled as u64;
@@ -131,7 +145,7 @@ impl<'a> Unpacker<'a> {
     /// What is known of the file once all of it was read.
     pub(crate) fn facts(self) -> Result<FileFacts, TraceError> {
         let mut file = match self.decoder {
-            Decoder::Gzip(decoder) => decoder.into_inner(),
+            Decoder::Gzip(members) => members.into_inner(),
             Decoder::Zstd(decoder) => decoder.finish(),
         };
         io::copy(&mut file, &mut io::sink())
@@ -142,6 +156,17 @@ impl<'a> Unpacker<'a> {
 
     fn damaged(&self, error: &io::Error) -> TraceError {
         let (name, by_hand) = self.packing.words();
+        if error.get_ref().is_some_and(|inner| inner.is::<Foreign>()) {
+            return TraceError::file(
+                self.path,
+                format!(
+                    "is {name}-compressed, and behind the {} bytes that were in it stands \
+                     something else; right would be the end, zeros or more of {name}: pack again \
+                     what {by_hand} makes of it",
+                    self.unpacked
+                ),
+            );
+        }
         let torn = error.kind() == io::ErrorKind::UnexpectedEof;
         let why = if torn { "it ends too early".to_owned() } else { error.to_string() };
         TraceError::file(
@@ -154,6 +179,55 @@ impl<'a> Unpacker<'a> {
         )
     }
 }
+
+impl Members {
+    /// Goes on to the next member; `false` at the end.
+    fn go_on(&mut self) -> io::Result<bool> {
+        let Some(member) = &mut self.member else { return Ok(false) };
+        let file = member.get_mut();
+        let mut padded = false;
+        loop {
+            let bytes = file.fill_buf()?;
+            let Some(first) = bytes.first() else { return Ok(false) };
+            match *first {
+                0 => {
+                    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+                    file.consume(zeros);
+                    padded = true;
+                }
+                // The rest of its mark is the decoder's business.
+                0x1f if !padded => break,
+                _ => return Err(io::Error::new(io::ErrorKind::InvalidData, Foreign)),
+            }
+        }
+        self.member = self.member.take().map(|ended| GzDecoder::new(ended.into_inner()));
+        Ok(true)
+    }
+
+    fn into_inner(self) -> BufReader<Digested> {
+        self.member.expect("one makes way for the next at once").into_inner()
+    }
+}
+
+impl Read for Members {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(member) = &mut self.member else { return Ok(0) };
+            let read = member.read(out)?;
+            if read > 0 || out.is_empty() || !self.go_on()? {
+                return Ok(read);
+            }
+        }
+    }
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("something else follows")
+    }
+}
+
+impl std::error::Error for Foreign {}
 
 impl Read for Digested {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
@@ -209,6 +283,8 @@ mod tests {
             [gzip(b"one\n"), gzip(b""), gzip(b"two")].concat(),
             [zstd(b"one\n"), zstd(b"two")].concat(),
             [skippable.to_vec(), zstd(b"one\ntwo")].concat(),
+            [gzip(b"one\n"), gzip(b"two"), vec![0; 3]].concat(),
+            [gzip(b"one\ntwo"), vec![0; 2 * READ_BYTES]].concat(),
         ] {
             let (out, facts) = unpacked(&packed, 100).expect("whole");
             assert_eq!(out, b"one\ntwo");
@@ -250,6 +326,18 @@ mod tests {
             let words = unpacked(&damaged, 1 << 20);
             assert!(words.map_or(true, |(out, _)| out != text), "the checksum or the text differs");
         }
+    }
+
+    #[test]
+    fn what_follows_a_gzip_file_is_told_with_the_bytes_before_it() {
+        for behind in [b"garbage!".as_slice(), b"\0\0x", b"\0\x1f\x8b"] {
+            let packed = [gzip(b"one\n").as_slice(), &gzip(b"two"), behind].concat();
+            let words = unpacked(&packed, 100).expect_err("something else");
+            assert!(words.contains("behind the 7 bytes that were in it stands"), "{words}");
+        }
+        let packed = [gzip(b"one\ntwo").as_slice(), b"\x1fx"].concat();
+        let words = unpacked(&packed, 100).expect_err("no member");
+        assert!(words.contains("behind 7 bytes of what was in it"), "{words}");
     }
 
     #[test]

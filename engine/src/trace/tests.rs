@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use onbeat_shared::trace::recorded::Content;
+use onbeat_shared::trace::recorded::{Content, Said, SaidLengths};
 use onbeat_shared::units::SessionIndex;
 use proptest::prelude::{any, prop, prop_assert_eq, proptest};
 
@@ -112,6 +112,24 @@ fn wrong_values_name_field_found_and_right() {
         (row("0", "0", "5", "[0]"), "input_length is 0"),
         ("{\"timestamp\":0,\"output_length\":1,\"input_length\":null}".into(), "\"input_length\""),
         (
+            "{\"chat_id\":\"a\",\"timestamp\":0,\"input_length\":1,\"output_length\":1}".into(),
+            "field \"chat_id\": found \"a\"",
+        ),
+        (
+            "{\"chat_id\":1,\"timestamp\":0,\"input_length\":1}".into(),
+            "\"output_length\": found noth",
+        ),
+    ] {
+        let found = refused(&text);
+        assert!(found.contains(words), "{text}: {found}");
+    }
+}
+
+#[test]
+fn wrong_values_of_the_dialect_and_of_bodies_are_told_alike() {
+    let row = "{\"timestamp\":0,\"input_length\":1}";
+    for (text, words) in [
+        (
             "{\"timestamp\":0,\"input_length\":5,\"text_input\":\"x\"}".into(),
             "field \"text_input\": found another way",
         ),
@@ -135,21 +153,22 @@ fn wrong_values_name_field_found_and_right() {
         ("{\"session_id\":1.5,\"timestamp\":0,\"input_length\":1}".into(), "field \"session_id\""),
         ("{\"session_id\":\"a\",\"delay\":-1,\"input_length\":1}".into(), "field \"delay\""),
         (
-            row("0", "1", "1", "[1]") + "\n{\"session_id\":\"a\",\"delay\":1,\"input_length\":1}",
+            row.to_owned() + "\n{\"session_id\":\"a\",\"delay\":1,\"input_length\":1}",
             "line 2: field \"timestamp\": found nothing; right would be a time in the first row of \
              every session",
         ),
-        ("{\"timestamp\":0,\"text_input\":\"x\",\"hash_ids\":[1]}".into(), "input_length is 0"),
         (
-            "{\"chat_id\":\"a\",\"timestamp\":0,\"input_length\":1,\"output_length\":1}".into(),
-            "field \"chat_id\": found \"a\"",
+            "{\"timestamp\":0,\"text_input\":\"x\",\"hash_ids\":[1]}".into(),
+            "field \"hash_ids\": found block ids beside text_input; right would be either hash_ids \
+             with input_length, or text_input without them",
         ),
         (
-            "{\"chat_id\":1,\"timestamp\":0,\"input_length\":1}".into(),
-            "\"output_length\": found noth",
+            "{\"timestamp\":0,\"messages\":[{\"role\":\"user\"}],\"message_mode\":\"delta\"}"
+                .into(),
+            "field \"message_mode\": found \"delta\"; right would be no such member",
         ),
     ] {
-        let found = refused(&text);
+        let found: String = refused(&text);
         assert!(found.contains(words), "{text}: {found}");
     }
 }
@@ -273,7 +292,7 @@ fn the_dialect_has_sessions_delays_and_contents() {
     let expected = ["", "", "", "a\\\"b\u{e9}", "[ {\"role\":\"user\"} ]", ""];
     assert_eq!(texts, expected.map(str::as_bytes));
     let members: Vec<&[u8]> = (3..5).map(|at| trace.recorded.members.get(at)).collect();
-    assert_eq!(members, [&b"{\"top_k\":7}"[..], b"{\"tools\":[{}]}"]);
+    assert_eq!(members, [&b"null {\"top_k\":7}"[..], b"[{}] {}"]);
 }
 
 #[test]
@@ -311,6 +330,55 @@ fn rows_without_times_are_told_and_stand_in_file_order() {
 }
 
 #[test]
+fn files_that_are_not_what_they_are_called_are_told_as_what_they_are() {
+    let refused = |ending: &str, bytes: &[u8], format: Option<Format>| {
+        let mut file = tempfile::Builder::new().suffix(ending).tempfile().expect("a file");
+        file.write_all(bytes).expect("written");
+        let options = TraceOptions { format, ..TraceOptions::default() };
+        load(file.path(), &options).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let stream = b"\xff\xff\xff\xff\x10\0\0\0 and so on";
+    let packed = zstd::encode_all(&b"PAR1\x15\x04\xff"[..], 1).expect("into memory");
+    for (ending, bytes, format, words) in [
+        (".arrow", &stream[..], None, "is an Arrow stream; right would be an Arrow file"),
+        ("", &stream[..], None, "is an Arrow stream"),
+        ("", &stream[..], Some(Format::Baseten), "is an Arrow stream"),
+        ("", &stream[..], Some(Format::Mooncake), "is an Arrow stream"),
+        (".parquet", b"", None, ".parquet: is empty; right would be a Parquet"),
+        (".parquet", b"hello", None, "is no Parquet or Arrow file: it begins with \"hello\""),
+        (".Parquet", b"PAR1", None, "cannot be read as Parquet"),
+        (".parquet.zst", &packed[..], None, "is a Parquet file inside a compressed one"),
+        ("", b"PAR1\xff", Some(Format::Agentic), "is a Parquet file, and agentic is JSON; leave"),
+        ("", b"ARROW1\0", Some(Format::Mooncake), "is an Arrow file, and mooncake_trace is JSON"),
+        ("", b"PAR1\xff", Some(Format::AzureCsv), "azure_csv is a CSV table"),
+        ("", b"PK\x03\x04\xff", Some(Format::Otel), "is a zip archive; unpack it first"),
+        (".csv", b"", None, "has no rows; right would be a header and rows"),
+        (".csv.gz", b"time", None, "line 1: found the columns time; right would be TIMESTAMP"),
+    ] {
+        let found = refused(ending, bytes, format).expect_err(words);
+        assert!(found.contains(words), "{ending} {format:?}: {found}\nlacks: {words}");
+    }
+    // What is in a file counts for more than its name.
+    assert_eq!(refused(".parquet", GOOD.as_bytes(), None), Ok(()));
+    assert_eq!(refused(".csv", GOOD.as_bytes(), None), Ok(()));
+}
+
+#[test]
+fn output_lengths_that_rows_say_themselves_are_kept() {
+    let trace = loaded(
+        "{\"timestamp\":0,\"input_length\":1,\"extra\":{\"min_tokens\":3,\"max_tokens\":null}}\n\
+         {\"timestamp\":0,\"input_length\":1,\"output_length\":9}\n\
+         {\"timestamp\":0,\"payload\":{\"max_tokens\":5,\"max_tokens\":6,\"n\":{\"min_tokens\":1}}}\n",
+    );
+    let (none, six) = (SaidLengths::default(), Said::Tokens(6));
+    let first = SaidLengths { min_tokens: Said::Tokens(3), max_tokens: Said::NoNumber, ..none };
+    assert_eq!(trace.recorded.said, [first, none, SaidLengths { max_tokens: six, ..none }]);
+    let body = loaded("{\"model\":\"m\",\"prompt\":\"x\",\"max_completion_tokens\":6}\n");
+    assert_eq!(body.recorded.said_by(0), SaidLengths { max_completion_tokens: six, ..none });
+    assert!(loaded("{\"timestamp\":0,\"text_input\":\"x\"}").recorded.said.is_empty());
+}
+
+#[test]
 fn a_packed_file_reads_as_the_file_in_it() {
     let text = [GOOD, "", GOOD].join("\n");
     let bad = format!("{text}\n{{\"timestamp\":NaN}}\n");
@@ -339,5 +407,19 @@ fn a_packed_file_reads_as_the_file_in_it() {
         assert_eq!(table.source.format, Format::BurstGpt);
         let none = load_with(&pack(""), &TraceOptions::default()).expect_err("nothing in it");
         assert!(none.contains("has no rows"), "{none}");
+    }
+}
+
+#[test]
+fn values_that_are_nested_too_deep_are_told_as_that() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for (row, field) in [
+        (format!("{{\"timestamp\":0,\"messages\":{deep}}}"), "messages"),
+        (format!("{{\"timestamp\":0,\"payload\":{{\"a\":{deep}}}}}"), "payload"),
+        (format!("{{\"timestamp\":0,\"text_input\":\"a\",\"extra\":{{\"a\":{deep}}}}}"), "extra"),
+    ] {
+        let words = refused(&row);
+        assert!(words.contains("nested deeper than 128 levels"), "{words}");
+        assert!(words.contains(&format!("field {field:?}")), "{words}");
     }
 }

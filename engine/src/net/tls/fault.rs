@@ -5,6 +5,7 @@
 use std::fmt;
 use std::io;
 
+use onbeat_shared::foreign::shown;
 use onbeat_shared::log::outcome::Class;
 use rustls::{AlertDescription, CertificateError, Error};
 
@@ -134,7 +135,7 @@ fn of_certificate(error: &CertificateError) -> Fault {
         (Class::TlsWrongName, E::NotValidForNameContext { expected, presented }) => format!(
             "the server's certificate is not for {}, but for {}",
             expected.to_str(),
-            if presented.is_empty() { "nobody".to_owned() } else { presented.join(", ") }
+            if presented.is_empty() { "nobody".to_owned() } else { shown(&presented.join(", ")) }
         ),
         (Class::TlsWrongName, _) => "the server's certificate is for another name".into(),
         (Class::TlsUnknownIssuer, _) => {
@@ -143,7 +144,7 @@ fn of_certificate(error: &CertificateError) -> Fault {
         (Class::TlsSelfSigned, _) => {
             format!("the server's certificate is self-signed and not trusted ({trust})")
         }
-        _ => format!("the server's certificate is not accepted: {error}"),
+        _ => format!("the server's certificate is not accepted: {}", shown(&error.to_string())),
     };
     Fault::new(class, words)
 }

@@ -16,6 +16,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use onbeat_shared::foreign::shown_path;
 use rustls::client::{ClientConfig, Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
@@ -164,7 +165,7 @@ fn verifier(
             roots.add(certificate.clone()).map_err(|error| {
                 EngineError::Input(format!(
                     "--cacert {}: a certificate in it cannot be an authority's: {error}",
-                    path.display()
+                    shown_path(path)
                 ))
             })?;
         }
@@ -221,7 +222,7 @@ fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>
 
 /// What is wrong with a PEM file, in words that never repeat its content.
 fn unusable(option: &str, path: &Path, error: &pem::Error, what: &str) -> EngineError {
-    let path = path.display();
+    let path = shown_path(path);
     EngineError::Input(match error {
         pem::Error::Io(error) => format!("{option} {path} cannot be read: {error}"),
         pem::Error::NoItemsFound => format!(

@@ -126,10 +126,10 @@ impl Reader {
         let mut row = 0_u64;
         while let Some(batch) = table.next()? {
             let columns = Columns::of(&asked, &batch).map_err(|(column, found)| {
-                TraceError::file(
-                    &shard.path,
-                    format!("column {column:?} has the type {found}, which cannot be read as one"),
-                )
+                let right = row::types_of(column);
+                let words =
+                    format!("column {column:?} has the type {found}; right would be {right}");
+                TraceError::file(&shard.path, words)
             })?;
             self.recorded.knows_cancelled |= columns.know_cancelled();
             for place in 0..batch.rows {
@@ -262,5 +262,7 @@ fn drop_empty<T>(column: &mut Vec<Option<T>>) {
     }
 }
 
+#[cfg(test)]
+mod damage;
 #[cfg(test)]
 mod tests;

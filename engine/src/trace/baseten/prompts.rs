@@ -49,7 +49,7 @@ pub(crate) fn load(
     let files = files.collect::<Result<Vec<_>, _>>()?;
     let reader = Reader { path, trace, shards: &shards, files: &files, wanted, memory };
     let pieces = reader.wanted_of(reader.pieces()?);
-    let bytes: u64 = pieces.iter().map(|piece| piece.bytes).sum();
+    let bytes = pieces.iter().fold(0_u64, |all, piece| all.saturating_add(piece.bytes));
     let mut texts = Texts::for_records(trace.records.len());
     if bytes <= memory
         && pieces.len() > 1
@@ -111,10 +111,14 @@ impl Reader<'_> {
             let mut next = Piece { groups: Some(0..0), records: 0, bytes: 0, ..whole };
             for (place, group) in (1..).zip(&groups) {
                 next.groups = next.groups.map(|groups| groups.start..place);
-                next.records += u32::try_from(group.rows).map_err(|_large| changed(self.path))?;
-                next.bytes += group.bytes;
+                // What a file says of itself may be anything.
+                let rows = u32::try_from(group.rows).ok();
+                let records = rows.and_then(|rows| next.records.checked_add(rows));
+                next.records = records.ok_or_else(|| changed(self.path))?;
+                next.bytes = next.bytes.saturating_add(group.bytes);
                 if next.bytes >= PIECE_BYTES || place == groups.len() {
-                    let first_record = next.first_record + next.records;
+                    let end = next.first_record.checked_add(next.records);
+                    let first_record = end.ok_or_else(|| changed(self.path))?;
                     pieces.push(next.clone());
                     let groups = Some(place..place);
                     next = Piece { groups, first_record, records: 0, bytes: 0, ..next };

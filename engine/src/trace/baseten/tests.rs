@@ -7,9 +7,9 @@ use std::sync::Arc;
 use arrow_array::builder::{FixedSizeListBuilder, Int64Builder, LargeListBuilder, ListBuilder};
 use arrow_array::types::{Int32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, DictionaryArray, Float64Array,
-    Int8Array, Int32Array, Int64Array, LargeStringArray, ListArray, RecordBatch, StringArray,
-    StringViewArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray,
+    Float64Array, Int8Array, Int32Array, Int64Array, LargeStringArray, ListArray, RecordBatch,
+    StringArray, StringViewArray, TimestampMicrosecondArray, TimestampMillisecondArray,
     TimestampNanosecondArray, UInt32Array, UInt64Array,
 };
 use onbeat_shared::log::header::TraceSource;
@@ -22,12 +22,12 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use crate::plan::{PlanOptions, build};
 use crate::trace::{Digesting, SessionKey, TraceOptions, load, load_prompts, recorded_answers};
 
-type Columns = Vec<(&'static str, ArrayRef)>;
+pub(super) type Columns = Vec<(&'static str, ArrayRef)>;
 
 const PROMPTS: [&str; 4] = ["Say \"hi\"\n", "", "caf\u{e9} \u{1f600}\u{1}", "d"];
 
 /// Four rows with every column, in their plain types.
-fn plain() -> Columns {
+pub(super) fn plain() -> Columns {
     let hashes: ArrayRef = Arc::new(ListArray::from_iter_primitive::<UInt64Type, _, _>([
         Some(vec![Some(1), Some(u64::MAX)]),
         None,
@@ -59,11 +59,11 @@ fn with(name: &'static str, column: ArrayRef) -> Columns {
     columns
 }
 
-fn properties() -> WriterProperties {
+pub(super) fn properties() -> WriterProperties {
     WriterProperties::builder().set_compression(Compression::SNAPPY).build()
 }
 
-fn write(path: &Path, columns: &Columns, properties: WriterProperties) {
+pub(super) fn write(path: &Path, columns: &Columns, properties: WriterProperties) {
     let batch = RecordBatch::try_from_iter(columns.iter().cloned()).expect("equal lengths");
     let file = File::create(path).expect("a file");
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).expect("types");
@@ -277,7 +277,15 @@ fn bad_rows_and_columns_are_refused_with_their_place() {
         ),
         (
             with("input_tokens", Arc::new(BooleanArray::from(vec![true; 4]))),
-            "column \"input_tokens\" has the type Boolean",
+            "column \"input_tokens\" has the type Boolean; right would be numbers: whole, float",
+        ),
+        (
+            with("timestamp_start_unix_ms", Arc::new(Date32Array::from(vec![20_000; 4]))),
+            "column \"timestamp_start_unix_ms\" has the type Date32; right would be a Timestamp, or",
+        ),
+        (
+            with("total_hashes", Arc::new(Int64Array::from(vec![1; 4]))),
+            "column \"total_hashes\" has the type Int64; right would be lists of 64-bit",
         ),
     ];
     for (columns, words) in cases {

@@ -5,10 +5,11 @@
 //! are views into its unpacked pages, so that nobody copies them before who needs them. Which of
 //! the many types a column may have is settled in `cells`; what the columns mean is the format's
 //! business. A folder is read as the files in it that are of either kind, in the order of their
-//! names.
+//! names. Damage that makes a reader panic is a refusal of the file as well (see `guard`).
 
 pub(crate) mod cells;
 mod digest;
+mod guard;
 pub(crate) mod shards;
 
 use std::fs::File;
@@ -29,6 +30,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::trace::TraceError;
 pub(crate) use crate::trace::columns::digest::Digest;
+use crate::trace::columns::guard::guarded;
 pub(crate) use crate::trace::columns::shards::{Shard, shards};
 
 /// How a file of columns is written.
@@ -73,6 +75,14 @@ pub(crate) struct Batch {
 }
 
 impl Kind {
+    /// Its name, for messages.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Parquet => "Parquet",
+            Self::Arrow => "Arrow",
+        }
+    }
+
     /// What a file's first bytes say.
     pub(crate) fn of(start: &[u8]) -> Option<Self> {
         let is = |magic: &[u8]| start.starts_with(magic);
@@ -104,15 +114,17 @@ pub(crate) struct Group {
 impl<'a> Opened<'a> {
     /// Opens a file and reads what it says of itself.
     pub(crate) fn new(path: &'a Path, kind: Kind) -> Result<Self, TraceError> {
-        let parquet = match kind {
-            Kind::Parquet => Some(metadata(path)?),
-            Kind::Arrow => None,
-        };
-        let schema = match &parquet {
-            Some(parquet) => Arc::clone(parquet.schema()),
-            None => arrow(path, None)?.schema(),
-        };
-        Ok(Self { path, parquet, schema })
+        guarded(path, kind, || {
+            let parquet = match kind {
+                Kind::Parquet => Some(metadata(path)?),
+                Kind::Arrow => None,
+            };
+            let schema = match &parquet {
+                Some(parquet) => Arc::clone(parquet.schema()),
+                None => arrow(path, None)?.schema(),
+            };
+            Ok(Self { path, parquet, schema })
+        })
     }
 
     /// The names of all columns.
@@ -142,7 +154,20 @@ impl<'a> Opened<'a> {
         names: &[&str],
         groups: Option<Range<usize>>,
     ) -> Result<Table<'a>, TraceError> {
-        let Some(metadata) = &self.parquet else { return self.arrow_table(names) };
+        match &self.parquet {
+            Some(metadata) => {
+                guarded(self.path, Kind::Parquet, || self.parquet_table(metadata, names, groups))
+            }
+            None => guarded(self.path, Kind::Arrow, || self.arrow_table(names)),
+        }
+    }
+
+    fn parquet_table(
+        &self,
+        metadata: &ArrowReaderMetadata,
+        names: &[&str],
+        groups: Option<Range<usize>>,
+    ) -> Result<Table<'a>, TraceError> {
         let unreadable = |error| unreadable(self.path, Kind::Parquet, &error);
         let file =
             File::open(self.path).map_err(|error| TraceError::io("open", self.path, error))?;
@@ -176,12 +201,17 @@ impl<'a> Opened<'a> {
 impl Table<'_> {
     /// The next rows; `None` behind the last.
     pub(crate) fn next(&mut self) -> Result<Option<Batch>, TraceError> {
-        let (batch, kind) = match &mut self.batches {
-            Batches::Parquet(reader) => (reader.next(), Kind::Parquet),
-            Batches::Arrow(reader) => (reader.next(), Kind::Arrow),
-        };
+        let path = self.path;
+        let refused = |kind| move |error: ArrowError| unreadable(path, kind, &error);
+        let batch: Option<RecordBatch> = match &mut self.batches {
+            Batches::Parquet(reader) => guarded(path, Kind::Parquet, || {
+                reader.next().transpose().map_err(refused(Kind::Parquet))
+            }),
+            Batches::Arrow(reader) => guarded(path, Kind::Arrow, || {
+                reader.next().transpose().map_err(refused(Kind::Arrow))
+            }),
+        }?;
         let Some(batch) = batch else { return Ok(None) };
-        let batch: RecordBatch = batch.map_err(|error| unreadable(self.path, kind, &error))?;
         let column = |place: &Option<usize>| place.map(|place| batch.column(place).clone());
         Ok(Some(Batch {
             rows: batch.num_rows(),
@@ -218,15 +248,16 @@ fn arrow(
 
 /// How many rows of these groups are to be unpacked together.
 fn batch_rows(groups: &[RowGroupMetaData], roots: &[usize]) -> usize {
-    let (mut bytes, mut rows) = (0, 0);
+    let (mut bytes, mut rows) = (0_u64, 0_u64);
     for group in groups {
         let schema = group.schema_descr();
         for (leaf, column) in group.columns().iter().enumerate() {
             if roots.contains(&schema.get_column_root_idx(leaf)) {
-                bytes += u64::try_from(column.uncompressed_size()).unwrap_or(0);
+                let more = u64::try_from(column.uncompressed_size()).unwrap_or(0);
+                bytes = bytes.saturating_add(more);
             }
         }
-        rows += u64::try_from(group.num_rows()).unwrap_or(0);
+        rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
     }
     let of_row = (bytes / rows.max(1)).max(1);
     usize::try_from((BATCH_BYTES / of_row).clamp(1, BATCH_ROWS)).expect("few")
@@ -242,10 +273,7 @@ fn roots(schema: &Schema, names: &[&str]) -> Vec<usize> {
 
 /// What a reader refused, in its words: it knows the page, and not the row.
 fn unreadable(path: &Path, kind: Kind, error: &dyn std::error::Error) -> TraceError {
-    let kind = match kind {
-        Kind::Parquet => "Parquet",
-        Kind::Arrow => "Arrow",
-    };
+    let kind = kind.name();
     let words = error.to_string();
     let words = words.strip_prefix("Parquet error: ").unwrap_or(&words);
     TraceError::file(
