@@ -221,6 +221,7 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
     RunConfig {
         trace,
         trace_options: TraceOptions::default(),
+        given: Vec::new(),
         plan: PlanOptions::default(),
         render: RenderOptions::default(),
         target: Target::parse(url).expect("a URL"),

@@ -98,7 +98,7 @@ impl Renderer {
             .iter()
             .map(|destination| head::common(destination, &options))
             .collect::<Result<_, _>>()?;
-        let closings = Closings::of(&plan, &options);
+        let closings = Closings::of(&plan, &trace, &options);
         let mut renderer = Self {
             plan,
             trace,

@@ -9,15 +9,16 @@ use std::collections::BTreeMap;
 
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
+use onbeat_shared::trace::record::Record;
 use onbeat_shared::trace::recorded::Content;
 use onbeat_shared::units::RequestIndex;
-use serde_json::Map;
 
 use crate::plan::Plan;
 use crate::render::RenderOptions;
 use crate::render::body::{
-    Closing, Limits, append_hints, append_mark, closing, limits, messages_opening, opening,
+    Closing, Limits, Own, append_hints, append_mark, closing, limits, messages_opening, opening,
 };
+use crate::render::layout::requests;
 
 /// What stands behind texts, for each pair of output lengths.
 #[derive(Debug)]
@@ -32,21 +33,25 @@ pub(crate) struct Around {
     pub(crate) after: Vec<u8>,
     /// Whether `after` is what all requests of these output lengths have.
     pub(crate) shared: bool,
+    /// The output lengths.
+    pub(crate) limits: Limits,
 }
 
 impl Closings {
     /// Those of a plan's requests.
-    pub(crate) fn of(plan: &Plan, options: &RenderOptions) -> Self {
+    pub(crate) fn of(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Self {
         let mut of = BTreeMap::new();
-        for row in &plan.rows {
-            of.entry(limits(row)).or_insert_with(|| closing(options, limits(row), Map::new()));
+        for (row, record) in requests(plan, trace) {
+            let limits = limits(row, record);
+            of.entry(limits).or_insert_with(|| closing(options, limits, Own::default()));
         }
         Self { of }
     }
 
     /// The one of a single row.
-    pub(crate) fn of_row(row: &PlanRow, options: &RenderOptions) -> Self {
-        Self { of: BTreeMap::from([(limits(row), closing(options, limits(row), Map::new()))]) }
+    pub(crate) fn of_row(row: &PlanRow, record: &Record, options: &RenderOptions) -> Self {
+        let limits = limits(row, record);
+        Self { of: BTreeMap::from([(limits, closing(options, limits, Own::default()))]) }
     }
 
     /// Each of them, with the lengths it is for.
@@ -70,6 +75,7 @@ impl Around {
         self.shared = false;
         let row = &plan.rows[request.as_usize()];
         let (place, copy) = (plan.record_of[request.as_usize()], plan.copy(request));
+        self.limits = limits(row, &trace.records[place as usize]);
         let content = trace.recorded.content_of(place);
         let skipped = match content {
             Content::Body => return,
@@ -86,10 +92,9 @@ impl Around {
         };
         let members = trace.recorded.members_of(place);
         let closing = if members.is_empty() {
-            Cow::Borrowed(&closings.of[&limits(row)])
+            Cow::Borrowed(&closings.of[&self.limits])
         } else {
-            let own = serde_json::from_slice(members).expect("members were checked when read");
-            Cow::Owned(closing(options, limits(row), own))
+            Cow::Owned(closing(options, self.limits, Own::read(members)))
         };
         self.after.extend_from_slice(&closing.before[skipped..]);
         let unhinted = self.after.len();

@@ -15,7 +15,7 @@ use crate::limits::WRITE_PARTS_MAX;
 use crate::plan::Plan;
 use crate::render::arena::Texts;
 use crate::render::around::{Around, Closings};
-use crate::render::body::{Limits, limits, opening, spans};
+use crate::render::body::{Limits, opening, spans};
 use crate::render::history::Histories;
 use crate::render::layout::{Layout, requests};
 use crate::render::{Bodies, Part, RenderError, RenderOptions, head};
@@ -60,7 +60,7 @@ pub(crate) fn assemble(
     recorded: recorded::Texts,
     histories: Option<Histories>,
 ) -> Result<Bodies, RenderError> {
-    let closings = Closings::of(plan, options);
+    let closings = Closings::of(plan, trace, options);
     let mut assembler = Assembler::new(options, layout, &closings, texts, recorded)?;
     assembler.histories = histories;
     assembler.first_part.reserve_exact(plan.rows.len() + 1);
@@ -157,7 +157,7 @@ impl<'a> Assembler<'a> {
         self.parts.push(self.commons[usize::from(row.target)]);
         self.parts.push(own);
         self.parts.append(&mut self.text);
-        self.close(row, around);
+        self.close(around);
     }
 
     /// [`Assembler::request`] for a turn that repeats others or is repeated: its text stands apart,
@@ -190,13 +190,13 @@ impl<'a> Assembler<'a> {
             self.parts.push(text);
         }
         self.parts.append(&mut self.text);
-        self.close(row, around);
+        self.close(around);
     }
 
     /// What stands behind the text.
-    fn close(&mut self, row: &PlanRow, around: &Around) {
+    fn close(&mut self, around: &Around) {
         if around.shared {
-            self.parts.push(self.closings[&limits(row)]);
+            self.parts.push(self.closings[&around.limits]);
         } else if !around.after.is_empty() {
             let start = self.heads.len();
             self.heads.extend_from_slice(&around.after);

@@ -33,7 +33,31 @@ pub(crate) const fn opening(endpoint: Endpoint) -> &'static [u8] {
     }
 }
 
-/// Output lengths a request asks for: at most, and at least.
+/// What a row adds to its body.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own {
+    /// The tools that its messages may call.
+    tools: Option<Value>,
+    /// Members of its own choice.
+    extra: Map<String, Value>,
+}
+
+impl Own {
+    /// What [`Recorded::members`](onbeat_shared::trace::recorded::Recorded::members) keeps of it.
+    pub(crate) fn read(members: &[u8]) -> Self {
+        let mut own = Self::default();
+        for value in serde_json::Deserializer::from_slice(members).into_iter() {
+            match value.expect("members were checked when read") {
+                Value::Object(extra) => own.extra = extra,
+                Value::Null => {}
+                tools => own.tools = Some(tools),
+            }
+        }
+        own
+    }
+}
+
+/// Output lengths that members of ours say: at most, and at least.
 pub(crate) type Limits = (Option<u32>, Option<u32>);
 
 /// What stands before a list of messages, and how many bytes of a chat's closing it makes needless:
@@ -56,23 +80,28 @@ impl Closing {
     }
 }
 
-/// The output lengths of a request.
-pub(crate) const fn limits(row: &PlanRow) -> Limits {
-    (row.max_tokens, row.min_tokens)
+/// The output lengths of a request. A row without a length asks for none, whatever the user's own
+/// members say; where those replace a length, ours stands in its place and does not count.
+pub(crate) fn limits(row: &PlanRow, record: &Record) -> Limits {
+    let most = row.max_tokens.or(Some(0));
+    (record.output_tokens.and(most), row.min_tokens)
 }
 
-/// What stands behind the text of a request of these output lengths, with members of its `own`.
+/// What stands behind the text of a request of these output lengths, with what is its `own`.
 ///
-/// Members are merged as AIPerf does it: ours, then the user's own, then the row's; the last value
-/// of a key counts, in the place of the first.
+/// Members are merged as AIPerf does it: ours with the row's tools, then the user's own, then the
+/// row's; the last value of a key counts, in the place of the first.
 pub(crate) fn closing(
     options: &RenderOptions,
     (max_tokens, min_tokens): Limits,
-    own: Map<String, Value>,
+    own: Own,
 ) -> Closing {
     let mut members = Map::new();
     members.insert("model".to_owned(), options.model.as_str().into());
     members.insert("stream".to_owned(), options.streaming.into());
+    if let Some(tools) = own.tools {
+        members.insert("tools".to_owned(), tools);
+    }
     if let Some(max_tokens) = max_tokens {
         let key = match options.endpoint {
             Endpoint::Chat if !options.legacy_max_tokens => "max_completion_tokens",
@@ -81,7 +110,7 @@ pub(crate) fn closing(
         members.insert(key.to_owned(), max_tokens.into());
     }
     members.extend(options.extra.iter().cloned());
-    members.extend(own);
+    members.extend(own.extra);
     if let Some(min_tokens) = min_tokens {
         members.insert("min_tokens".to_owned(), min_tokens.into());
     }

@@ -10,6 +10,7 @@
 mod ahead;
 mod arena;
 mod around;
+mod asked;
 mod assemble;
 mod body;
 pub mod error;
@@ -39,6 +40,7 @@ use crate::plan::Plan;
 use crate::prompt::vocabulary::Vocabulary;
 pub use crate::render::ahead::{Renderer, Step};
 use crate::render::around::{Around, Closings};
+pub use crate::render::asked::settle_lengths;
 pub use crate::render::error::RenderError;
 pub use crate::render::few::few;
 pub use crate::render::head::{head_of_question, request_path};
@@ -277,7 +279,8 @@ impl<'a> Preview<'a> {
         let mut around = Around::default();
         let text = |request: RequestIndex, around: &mut Around, out: &mut Vec<u8>| {
             let row = &plan.rows[request.as_usize()];
-            around.fill(plan, trace, options, &Closings::of_row(row, options), request);
+            let record = &trace.records[plan.record_of[request.as_usize()] as usize];
+            around.fill(plan, trace, options, &Closings::of_row(row, record, options), request);
             let opening = body::opening(options.endpoint);
             let opening = if before.is_empty() { 0 } else { opening.len() };
             out.extend_from_slice(&around.before[opening..]);

@@ -133,9 +133,7 @@ impl RenderOptions {
     /// When a member of the user's own is one that the rows or other options decide, a list of
     /// messages would go where a prompt belongs, or a turn needs what only the server can say.
     pub fn for_trace(mut self, trace: &Trace, min_tokens: bool) -> Result<Self, RenderError> {
-        if !self.endpoint_named && (trace.recorded.prompts || trace.recorded.completions) {
-            self.endpoint = Endpoint::Completions;
-        }
+        self.endpoint = self.endpoint_for(trace);
         // Turns of AIPerf's dialect are what is new in them.
         let of_format = if trace.recorded.dialect { Context::LiveAnswers } else { Context::Alone };
         self.context.get_or_insert(of_format);
@@ -163,6 +161,13 @@ impl RenderOptions {
 }
 
 impl RenderOptions {
+    /// The endpoint that the requests of a trace are for: the named one, or the trace's own.
+    #[must_use]
+    pub fn endpoint_for(&self, trace: &Trace) -> Endpoint {
+        let completions = trace.recorded.prompts || trace.recorded.completions;
+        if completions && !self.endpoint_named { Endpoint::Completions } else { self.endpoint }
+    }
+
     /// Refuses turns that could not be added to those before them.
     fn check_turns(&self, trace: &Trace) -> Result<(), RenderError> {
         if self.context == Some(Context::Alone) {

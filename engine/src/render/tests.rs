@@ -11,7 +11,9 @@ use onbeat_shared::units::{RequestIndex, SessionIndex, TraceNanos};
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 use serde_json::Value;
 
-use super::{Bodies, Context, Endpoint, Preview, RenderError, RenderOptions, render};
+use super::{
+    Bodies, Context, Endpoint, Preview, RenderError, RenderOptions, render, settle_lengths,
+};
 use crate::limits::WRITE_PARTS_MAX;
 use crate::plan::{Plan, PlanOptions, build};
 
@@ -313,12 +315,14 @@ fn rows_that_hold_messages_or_bodies_are_sent_as_they_stand() {
     texts.put_json(2, "[ {\"role\":\"user\",\"content\":\"x\"} ]");
     texts.put_json(3, "{\"model\": \"own\",\"n\":[1]}");
     let mut members = Texts::for_records(4);
-    members.put_json(1, "{\"top_k\":7,\"max_completion_tokens\":1}");
-    members.put_json(2, "{\"tools\":[{\"type\":\"function\"}]}");
+    members.put_json(1, "null {\"top_k\":7,\"max_completion_tokens\":1}");
+    members.put_json(2, "[{\"type\":\"function\"}] {\"temperature\":2,\"n\":1}");
     let contents = contents.to_vec();
     trace.recorded = Recorded { contents, texts, members, dialect: true, ..Recorded::default() };
     let plan = planned(&trace);
-    let options = RenderOptions::default().for_trace(&trace, true).expect("chat");
+    let extra = vec![("temperature".to_owned(), 1.into())];
+    let options = RenderOptions { extra, ..RenderOptions::default() };
+    let options = options.for_trace(&trace, true).expect("chat");
     let bodies = render(&plan, &trace, &options).expect("rendered");
     let body = |number: u32| split(&bodies, number).1;
     let usage = "\"stream_options\":{\"include_usage\":true}}";
@@ -327,14 +331,15 @@ fn rows_that_hold_messages_or_bodies_are_sent_as_they_stand() {
         body(1),
         format!(
             "{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello \\\"there\\\"\"}}],\"model\":\
-             \"default\",\"stream\":true,\"max_completion_tokens\":1,\"top_k\":7,{usage}"
+             \"default\",\"stream\":true,\"max_completion_tokens\":1,\"temperature\":1,\"top_k\":7,{usage}"
         )
     );
     assert_eq!(
         body(2),
         format!(
             "{{\"messages\":[ {{\"role\":\"user\",\"content\":\"x\"}} ],\"model\":\"default\",\"stream\":\
-             true,\"max_completion_tokens\":5,\"tools\":[{{\"type\":\"function\"}}],{usage}"
+             true,\"tools\":[{{\"type\":\"function\"}}],\"max_completion_tokens\":5,\"temperature\":2,\
+             \"n\":1,{usage}"
         )
     );
     assert_eq!(body(3), "{\"model\": \"own\",\"n\":[1]}");
@@ -352,6 +357,44 @@ fn rows_that_hold_messages_or_bodies_are_sent_as_they_stand() {
     assert_eq!(refused, RenderError::MixedSession(3));
     let alone = RenderOptions { context: Some(Context::Alone), ..RenderOptions::default() };
     assert!(alone.for_trace(&trace, true).is_ok());
+}
+
+#[test]
+fn members_are_merged_in_aiperfs_order_whatever_replaces_them() {
+    let mut trace = trace(&[(0, vec![]), (0, vec![]), (0, vec![]), (0, vec![])], 16);
+    let mut texts = Texts::for_records(4);
+    let mut members = Texts::for_records(4);
+    for record in 0..4 {
+        texts.put_json(record, "[1]");
+        members.put_json(record, "[2] {}");
+    }
+    members.put_json(2, "null {\"tools\":[4]}");
+    let contents = vec![Content::Messages; 4];
+    trace.recorded = Recorded { contents, texts, members, dialect: true, ..Recorded::default() };
+    let bodies = |extra: &[(&str, Value)]| {
+        let extra = extra.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        let options = RenderOptions { extra, include_usage: false, ..RenderOptions::default() };
+        let mut plan = planned(&trace);
+        settle_lengths(&mut plan, &trace, &options);
+        let bodies = render(&plan, &trace, &options).expect("rendered");
+        let start = "{\"messages\":[1],\"model\":\"default\",\"stream\":true,";
+        let rest = |number| split(&bodies, number).1.strip_prefix(start).expect("same").to_owned();
+        [rest(0), rest(2), rest(3)]
+    };
+    let key = "max_completion_tokens";
+    assert_eq!(
+        bodies(&[("tools", 3.into()), ("n", 1.into()), (key, 9.into())]),
+        [
+            r#""tools":3,"max_completion_tokens":9,"n":1}"#,
+            r#""max_completion_tokens":9,"tools":[4],"n":1}"#,
+            // A row without a length has none of ours that could be replaced.
+            r#""tools":3,"n":1,"max_completion_tokens":9}"#,
+        ]
+    );
+    assert_eq!(
+        bodies(&[("min_tokens", 2.into()), (key, Value::Null)])[0],
+        r#""tools":[2],"max_completion_tokens":null,"min_tokens":2}"#
+    );
 }
 
 #[test]

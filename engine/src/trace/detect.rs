@@ -5,29 +5,72 @@ use std::path::Path;
 use onbeat_shared::trace::Format;
 
 use crate::trace::TraceError;
+use crate::trace::columns::Kind;
+use crate::trace::columns::shards::kind_of;
 use crate::trace::error::Fault;
+use crate::trace::lines::start_of;
 use crate::trace::row::{DIALECT, HASH_IDS, Name};
 use crate::trace::scan::{Members, shown};
 
 /// First bytes of files that may hold traces, but are none.
-const MAGIC: [(&[u8], &str); 3] = [
+const MAGIC: [(&[u8], &str); 5] = [
+    (b"PAR1", "a Parquet file inside a compressed one; unpack it first (gzip -d or zstd -d)"),
+    (b"ARROW1", "an Arrow file inside a compressed one; unpack it first (gzip -d or zstd -d)"),
     (b"PK\x03\x04", "a zip archive; unpack it first (unzip)"),
     (b"\xfd7zXZ\x00", "xz-compressed; unpack it first (xz -d), or use gzip or zstd"),
     (b"BZh", "bzip2-compressed; unpack it first (bzip2 -d), or use gzip or zstd"),
 ];
 
 /// Members that a request body does not have, but a row about a request does.
-const ABOUT: [&str; 7] =
-    ["input_length", "output_length", "session_id", "delay", "text_input", "payload", "extra"];
+const ABOUT: [&str; 8] = [
+    "input_length",
+    "output_length",
+    "session_id",
+    "delay",
+    "text_input",
+    "payload",
+    "extra",
+    "message_mode",
+];
 
 /// Members of a kv-cache-tester conversation.
 const AGENTIC: [&str; 2] = ["requests", "block_size"];
 
+/// Refuses a file of bytes that is to be read as text in a format that was named.
+pub(crate) fn check_named(path: &Path, format: Format) -> Result<(), TraceError> {
+    if format == Format::Baseten || !path.is_file() {
+        return Ok(());
+    }
+    let found = match kind_of(path)? {
+        Some(Kind::Parquet) => "a Parquet file",
+        Some(Kind::Arrow) => "an Arrow file",
+        None => return check_packing(path, &start_of(path, 8)?.unwrap_or_default()),
+    };
+    let right = match format {
+        Format::AzureCsv | Format::BurstGpt => "a CSV table",
+        Format::Agentic | Format::Otel => "JSON",
+        _ => "JSON Lines",
+    };
+    Err(TraceError::file(
+        path,
+        format!(
+            "is {found}, and {format} is {right}; leave out --custom-dataset-type, or say \
+             baseten_trace"
+        ),
+    ))
+}
+
+/// Refuses a file that has to be unpacked first.
+fn check_packing(path: &Path, start: &[u8]) -> Result<(), TraceError> {
+    match MAGIC.iter().find(|(magic, _)| start.starts_with(magic)) {
+        Some((_, words)) => Err(TraceError::file(path, format!("is {words}"))),
+        None => Ok(()),
+    }
+}
+
 /// The format of the file whose first row this is.
 pub(crate) fn format_of(path: &Path, line: u64, bytes: &[u8]) -> Result<Format, TraceError> {
-    if let Some((_, words)) = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)) {
-        return Err(TraceError::file(path, format!("is {words}")));
-    }
+    check_packing(path, bytes)?;
     let has = |name: &str| Members::of(bytes).any(|member| member.is_called(name));
     if has(Name::ChatId.key()) {
         return Ok(Format::Bailian);

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use onbeat_shared::trace::record::Record;
-use onbeat_shared::trace::recorded::{Content, Recorded};
+use onbeat_shared::trace::recorded::{Content, Recorded, SaidLengths};
 use onbeat_shared::trace::session::SessionNames;
 use onbeat_shared::trace::{Source, Trace, Warning};
 use onbeat_shared::units::{SessionIndex, TraceNanos};
@@ -88,6 +88,7 @@ fn turns(
 fn recorded(facts: &[dialect::Facts]) -> Recorded {
     let untimed = facts.iter().any(|facts| facts.untimed);
     let contents = facts.iter().any(|facts| facts.content != Content::Words);
+    let said = facts.iter().any(|facts| facts.said != SaidLengths::default());
     Recorded {
         delay_ns: match untimed {
             true => facts.iter().map(|f| f.untimed.then_some(f.delay_ns.unwrap_or(0))).collect(),
@@ -95,6 +96,10 @@ fn recorded(facts: &[dialect::Facts]) -> Recorded {
         },
         contents: match contents {
             true => facts.iter().map(|facts| facts.content).collect(),
+            false => Vec::new(),
+        },
+        said: match said {
+            true => facts.iter().map(|facts| facts.said).collect(),
             false => Vec::new(),
         },
         dialect: true,

@@ -89,8 +89,8 @@ impl Name {
 pub(crate) const HASH_IDS: &str = "hash_ids";
 
 /// Members that change what a row means and that only a later reader understands.
-pub(crate) const DIALECT: [&str; 7] =
-    ["session_id", "delay", "text_input", "messages", "payload", "tools", "extra"];
+pub(crate) const DIALECT: [&str; 8] =
+    ["session_id", "delay", "text_input", "messages", "payload", "tools", "extra", "message_mode"];
 
 impl Row {
     /// One member.

@@ -55,6 +55,13 @@ const KINDS: [Kind; 2] = [
     },
 ];
 
+/// What may stand between the fields of a table; the first is what we read.
+const SEPARATORS: [(u8, &str); 4] =
+    [(b',', "commas"), (b';', "semicolons"), (b'\t', "tabs"), (b'|', "bars")];
+
+/// Columns of a header that a message shows.
+const SHOWN_MAX: usize = 12;
+
 /// Where the columns of a kind stand in a table.
 #[derive(Clone, Copy, Debug)]
 struct Columns {
@@ -68,11 +75,98 @@ struct Columns {
 
 /// The format of the table whose first line this is, if it is one of ours.
 pub(crate) fn format_of(header: &[u8]) -> Option<Format> {
-    let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header).trim_ascii();
     let mut names = Vec::new();
-    split(header, &mut names);
+    split(unmarked(header), b',', &mut names);
     let has = |column: &str| names.contains(&column.as_bytes());
     KINDS.iter().find(|kind| has(kind.input) && has(kind.output)).map(|kind| kind.format)
+}
+
+/// The first line of a file without its mark, its end and the blanks around it.
+pub(crate) fn unmarked(line: &[u8]) -> &[u8] {
+    line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii()
+}
+
+/// Whether a file's name ends like that of a table, perhaps a compressed one.
+pub(crate) fn is_called_so(path: &Path) -> bool {
+    let ends = |path: &Path, endings: [&str; 2]| {
+        let own = path.extension().unwrap_or_default();
+        endings.into_iter().any(|ending| own.eq_ignore_ascii_case(ending))
+    };
+    let table = |path: &Path| ends(path, ["csv", "tsv"]);
+    table(path) || ends(path, ["gz", "zst"]) && path.file_stem().map(Path::new).is_some_and(table)
+}
+
+/// Why a first line that is a table's is none of ours; `None` when it does not look like a table's.
+/// `sure` is whether it is one anyway.
+pub(crate) fn why_not(header: &[u8], sure: bool) -> Option<String> {
+    let header = unmarked(header);
+    let text = std::str::from_utf8(header).ok()?;
+    let json = matches!(header.first()?, b'{' | b'[');
+    if json || text.chars().any(|c| c.is_control() && c != '\t') {
+        return None;
+    }
+    let (_, names) = names_of(header);
+    let known = names.len() > 1 && KINDS.iter().any(|kind| kind.nearly(&names) > 0);
+    (sure || known).then(|| complaint(None, 1, header))
+}
+
+/// The names in a header, and what stands between them: what cuts it into most pieces.
+fn names_of(header: &[u8]) -> ((u8, &'static str), Vec<&[u8]>) {
+    let mut found = (SEPARATORS[0], Vec::new());
+    for separator in SEPARATORS {
+        let mut names = Vec::new();
+        split(header, separator.0, &mut names);
+        if names.len() > found.1.len() {
+            found = (separator, names);
+        }
+    }
+    found
+}
+
+/// What is wrong with a header, of a table of a `kind` if that is known.
+fn complaint(kind: Option<&'static Kind>, line: u64, header: &[u8]) -> String {
+    let ((separator, between), names) = names_of(header);
+    let mut counts = KINDS.iter().map(|kind| (kind.nearly(&names), kind)).collect::<Vec<_>>();
+    counts.sort_by_key(|(count, _)| *count);
+    let nearest = match counts[..] {
+        [.., (second, _), (first, kind)] if first > second => Some(kind),
+        _ => None,
+    };
+    let shown: Vec<String> = names.iter().take(SHOWN_MAX).map(|name| shown(name)).collect();
+    let mut words = format!("line {line}: found the columns {}", shown.join(", "));
+    if names.len() > SHOWN_MAX {
+        words += ", …";
+    }
+    if separator != SEPARATORS[0].0 {
+        words += &format!(" between {between}");
+    }
+    let Some(kind) = kind.or(nearest) else {
+        let [azure, burst] = [&KINDS[0], &KINDS[1]].map(|kind| kind.needed().join(", "));
+        return format!(
+            "{words}; right would be {azure} (Azure's table) or {burst} (BurstGPT's), separated by \
+             commas; rows of other formats are JSON"
+        );
+    };
+    let lacks = |column: &&str| !names.contains(&column.as_bytes());
+    let missing: Vec<&str> = kind.needed().into_iter().filter(lacks).collect();
+    if !missing.is_empty() {
+        words += &format!("; missing is {}", missing.join(", "));
+    }
+    format!("{words}; right would be {}, separated by commas", kind.needed().join(", "))
+}
+
+impl Kind {
+    /// The columns that must be there.
+    const fn needed(&self) -> [&'static str; 3] {
+        [self.time, self.input, self.output]
+    }
+
+    /// How many of them are among these names, whatever their case.
+    fn nearly(&self, names: &[&[u8]]) -> usize {
+        let has =
+            |column: &&str| names.iter().any(|name| name.eq_ignore_ascii_case(column.as_bytes()));
+        self.needed().iter().filter(|column| has(column)).count()
+    }
 }
 
 /// Reads a table of this format.
@@ -80,10 +174,12 @@ pub(crate) fn load(path: &Path, format: Format) -> Result<Trace, TraceError> {
     let mut table: Option<Table> = None;
     let facts = lines::for_each_line(path, |line, bytes| {
         let mut fields = Vec::new();
-        split(bytes, &mut fields);
+        split(bytes, b',', &mut fields);
         match &mut table {
             None => {
-                table = Some(Table::new(Columns::of(path, line, format, &fields)?));
+                let columns = Columns::of(format, &fields)
+                    .map_err(|kind| TraceError::file(path, complaint(Some(kind), line, bytes)))?;
+                table = Some(Table::new(columns));
                 Ok(())
             }
             Some(table) => table.add(line, &fields).map_err(|fault| TraceError::Row {
@@ -103,11 +199,11 @@ pub(crate) fn load(path: &Path, format: Format) -> Result<Trace, TraceError> {
 
 /// The fields of a line, without blanks and quotes around them. A quoted field may hold commas, and
 /// keeps the quotes inside it as they stand; no field goes on over several lines.
-fn split<'a>(line: &'a [u8], fields: &mut Vec<&'a [u8]>) {
+fn split<'a>(line: &'a [u8], separator: u8, fields: &mut Vec<&'a [u8]>) {
     let mut quoted = false;
     let pieces = line.split(|&byte| {
         quoted ^= byte == b'"';
-        byte == b',' && !quoted
+        byte == separator && !quoted
     });
     fields.extend(pieces.map(|field| {
         let field = field.trim_ascii();
@@ -116,24 +212,11 @@ fn split<'a>(line: &'a [u8], fields: &mut Vec<&'a [u8]>) {
 }
 
 impl Columns {
-    fn of(path: &Path, line: u64, format: Format, header: &[&[u8]]) -> Result<Self, TraceError> {
+    /// Where a header has the columns of a format; else the kind whose columns it has not.
+    fn of(format: Format, header: &[&[u8]]) -> Result<Self, &'static Kind> {
         let kind = KINDS.iter().find(|kind| kind.format == format).unwrap_or(&KINDS[0]);
         let place = |column: &str| header.iter().position(|name| *name == column.as_bytes());
-        let needed = |column: &'static str| {
-            place(column).ok_or_else(|| {
-                let found: Vec<String> = header.iter().map(|name| shown(name)).collect();
-                TraceError::file(
-                    path,
-                    format!(
-                        "line {line}: found the columns {}; right would be {}, {} and {}",
-                        found.join(", "),
-                        kind.time,
-                        kind.input,
-                        kind.output
-                    ),
-                )
-            })
-        };
+        let needed = |column: &str| place(column).ok_or(kind);
         Ok(Self {
             kind,
             time: needed(kind.time)?,
@@ -351,6 +434,24 @@ mod tests {
                 "line 3: field \"Timestamp\": found NaN",
             ),
             (azure.to_owned(), "has no rows"),
+            (
+                "TIMESTAMP,ContextTokens,Generated\n1,2,3\n".to_owned(),
+                "line 1: found the columns TIMESTAMP, ContextTokens, Generated; missing is \
+                 GeneratedTokens; right would be TIMESTAMP, ContextTokens, GeneratedTokens, separated",
+            ),
+            (
+                azure.replace(',', ";") + "2023-11-16 18:15:46;1;1\n",
+                "found the columns TIMESTAMP, ContextTokens, GeneratedTokens between semicolons; right \
+                 would be TIMESTAMP, ContextTokens, GeneratedTokens, separated by commas",
+            ),
+            (
+                "Timestamp\tModel\trequest tokens\n".to_owned(),
+                "between tabs; missing is Request tokens, Response tokens; right would be Timestamp",
+            ),
+            (
+                "timestamp,input_length,output_length\n0,1,1\n".to_owned(),
+                "found the columns timestamp, input_length, output_length; right would be TIMESTAMP",
+            ),
         ] {
             let found = loaded(&text).expect_err(words);
             assert!(found.contains(words), "{found}");

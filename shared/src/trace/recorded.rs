@@ -44,10 +44,37 @@ pub struct Recorded {
     pub dialect: bool,
     /// Conversations and their sub-agents.
     pub agentic: Option<Agentic>,
+    /// Output lengths that rows say in members of their own; empty when none does.
+    pub said: Vec<SaidLengths>,
     /// What rows hold, once it was read.
     pub texts: Texts,
-    /// Members that rows add to their bodies, each a JSON object or empty, once they were read.
+    /// What rows add to their bodies, once it was read: each its tools or null, a blank and an
+    /// object of other members (two values, so that none is nested deeper than in its row), or
+    /// empty.
     pub members: Texts,
+}
+
+/// Output lengths in members that a row adds to its body, or that stand in the body it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SaidLengths {
+    /// `max_completion_tokens`.
+    pub max_completion_tokens: Said,
+    /// `max_tokens`.
+    pub max_tokens: Said,
+    /// `min_tokens`.
+    pub min_tokens: Said,
+}
+
+/// A length as a member of a body says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Said {
+    /// There is no such member.
+    #[default]
+    Nothing,
+    /// There is one that is no whole number of tokens, like null.
+    NoNumber,
+    /// So many tokens.
+    Tokens(u32),
 }
 
 /// What a row holds of its request.
@@ -147,11 +174,17 @@ impl Recorded {
         if self.texts.is_empty() { 0 } else { self.texts.len_of(record) }
     }
 
-    /// The members a record adds to its body, as a JSON object; empty when there are none, or they
-    /// were not read.
+    /// What a record adds to its body, as [`Recorded::members`] has it; empty when that is nothing,
+    /// or was not read.
     #[must_use]
     pub fn members_of(&self, record: u32) -> &[u8] {
         if self.members.is_empty() { &[] } else { self.members.get(record) }
+    }
+
+    /// Output lengths that a record says in members of its own.
+    #[must_use]
+    pub fn said_by(&self, record: u32) -> SaidLengths {
+        self.said.get(record as usize).copied().unwrap_or_default()
     }
 
     /// Whether the length of a record's prompt in tokens is known.
@@ -165,6 +198,34 @@ impl Recorded {
     pub fn is_cancelled(&self, record: u32) -> Option<bool> {
         let none = self.knows_cancelled.then_some(false);
         self.cancelled.get(record as usize).copied().or(none)
+    }
+}
+
+impl Said {
+    /// The member whose value is written so; `None`: there is none.
+    #[must_use]
+    pub fn of(value: Option<&str>) -> Self {
+        // The top value means "none" in a log.
+        let tokens = |text: &str| text.parse().ok().filter(|&tokens: &u32| tokens != u32::MAX);
+        value.map_or(Self::Nothing, |text| tokens(text).map_or(Self::NoNumber, Self::Tokens))
+    }
+
+    /// Itself, or `other` where there is no such member.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        match self {
+            Self::Nothing => other,
+            said => said,
+        }
+    }
+
+    /// The number; `None` when none is said.
+    #[must_use]
+    pub const fn tokens(self) -> Option<u32> {
+        match self {
+            Self::Tokens(tokens) => Some(tokens),
+            Self::Nothing | Self::NoNumber => None,
+        }
     }
 }
 

@@ -206,6 +206,7 @@ fn refused(format: Format, synthesis: &Synthesis) -> Result<(), PlanError> {
     }
     if !given.is_empty() {
         let why = match format {
+            Format::RawPayload => AS_THEY_STAND,
             Format::Baseten => {
                 "whose prompts are sent as recorded; --synthesis-output-len-multiplier, --max-isl \
                  and --max-osl can be"
@@ -216,12 +217,19 @@ fn refused(format: Format, synthesis: &Synthesis) -> Result<(), PlanError> {
         return Err(PlanError::Unfit(format!("{given} cannot be applied to {format}, {why}")));
     }
     if format != Format::Baseten {
+        let next = match format {
+            Format::RawPayload => AS_THEY_STAND,
+            _ => "but --max-osl can be",
+        };
         return Err(PlanError::Unfit(format!(
-            "--synthesis-output-len-multiplier cannot be applied to {format}; --max-osl can be"
+            "--synthesis-output-len-multiplier cannot be applied to {format}, {next}"
         )));
     }
     Ok(())
 }
+
+/// Why nothing changes the lengths of whole bodies.
+const AS_THEY_STAND: &str = "whose bodies are sent as they stand";
 
 impl Synthesis {
     /// The one that changes nothing.

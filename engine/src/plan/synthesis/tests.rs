@@ -228,7 +228,13 @@ fn formats_take_what_they_can_be_given() {
     assert!(words.contains("--replay-speedup"), "{words}");
     let words = tried(Format::Baseten, &options("2 3 1 1")).expect_err("refused");
     assert!(words.contains("-prefix-len-multiplier, --synthesis-prefix-root"), "{words}");
-    assert!(tried(Format::RawPayload, &options("1 1 1 2")).is_err());
+    for shape in ["1 1 1 2", "2 1 1 1"] {
+        let words = tried(Format::RawPayload, &options(shape)).expect_err("refused");
+        assert!(words.contains("whose bodies are sent as they stand"), "{words}");
+        assert!(!words.contains("--max-osl"), "{words}");
+    }
+    let words = tried(Format::RagPulse, &options("1 1 1 2")).expect_err("refused");
+    assert!(words.ends_with("but --max-osl can be"), "{words}");
     assert!(tried(Format::Bailian, &faster).is_ok());
 }
 

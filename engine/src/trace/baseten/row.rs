@@ -43,6 +43,21 @@ pub(crate) const ASKED: [&str; 12] = [
     PROMPT,
 ];
 
+/// The types that a column may have.
+pub(crate) fn types_of(column: &str) -> &'static str {
+    match column {
+        PROMPT => "texts, or bytes that are UTF-8",
+        HASHES => "lists of 64-bit whole numbers, or of their hexadecimal texts",
+        PROVIDED | POOR_MAN => "texts, or whole numbers",
+        CANCELLED => "truth values, or 0 and 1",
+        TIMESTAMP => {
+            "a Timestamp, or milliseconds since 1970 as numbers: whole, float, decimal or their \
+             texts"
+        }
+        _ => "numbers: whole, float, decimal or their texts",
+    }
+}
+
 /// What one row says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowFacts<'a> {

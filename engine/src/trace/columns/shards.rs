@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::trace::TraceError;
 use crate::trace::columns::Kind;
+use crate::trace::lines::start_of;
+use crate::trace::scan::shown;
 
 /// One file of columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,34 @@ pub(crate) struct Shard {
 
 /// Endings of files of columns, for telling them from what else lies in a folder.
 const ENDINGS: [&str; 4] = ["parquet", "arrow", "ipc", "feather"];
+
+/// First bytes of files that are nearly of either kind, and what to do with them.
+const NEARLY: [(&[u8], &str); 2] = [
+    (
+        b"\xff\xff\xff\xff",
+        "is an Arrow stream; right would be an Arrow file, which Python makes of it: \
+         `table = pyarrow.ipc.open_stream(open(OLD, 'rb')).read_all()` and then \
+         `pyarrow.feather.write_feather(table, NEW, 'uncompressed')`",
+    ),
+    (
+        b"FEA1",
+        "is a Feather file of version 1; right would be one of version 2, which Python makes of \
+         it: `pyarrow.feather.write_feather(pyarrow.feather.read_table(OLD), NEW, 'uncompressed')`",
+    ),
+];
+
+/// What a file on disk begins like; `None` for any other kind, and for a folder.
+///
+/// # Errors
+/// When it cannot be read, or is one that has to be converted first.
+pub(crate) fn kind_of(path: &Path) -> Result<Option<Kind>, TraceError> {
+    let kind = Kind::of_file(path)?;
+    let start = start_of(path, 4)?.unwrap_or_default();
+    match NEARLY.iter().find(|(magic, _)| start == *magic) {
+        Some((_, words)) => Err(TraceError::file(path, *words)),
+        None => Ok(kind),
+    }
+}
 
 /// The files at `path`, in order of their names. Files of a folder that are hidden, or have another
 /// ending, are left alone; one that has the ending must be what it says.
@@ -55,10 +85,16 @@ pub(crate) fn has_ending(path: &Path) -> bool {
 
 fn shard(path: &Path) -> Result<Shard, TraceError> {
     let meta = path.metadata().map_err(|error| TraceError::io("open", path, error))?;
-    let kind = Kind::of_file(path)?.ok_or_else(|| {
-        let found = if meta.len() == 0 { "is empty" } else { "begins like no such file" };
-        TraceError::file(path, format!("{found}; right would be a Parquet or Arrow file"))
-    })?;
+    let Some(kind) = kind_of(path)? else {
+        let found = match start_of(path, 8)? {
+            Some(start) if !start.is_empty() => format!(
+                "is no Parquet or Arrow file: it begins with {:?}; right would be PAR1 or ARROW1",
+                shown(&start)
+            ),
+            _ => "is empty; right would be a Parquet or Arrow file".to_owned(),
+        };
+        return Err(TraceError::file(path, found));
+    };
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     Ok(Shard { path: path.to_owned(), name, kind, bytes: meta.len() })
 }
@@ -95,5 +131,12 @@ mod tests {
         write("c.parquet", b"");
         let words = shards(folder.path()).expect_err("empty").to_string();
         assert!(words.contains("c.parquet: is empty"), "{words}");
+        write("c.parquet", b"hello, world");
+        let words = shards(folder.path()).expect_err("a text").to_string();
+        let right = "is no Parquet or Arrow file: it begins with \"hello, w\"";
+        assert!(words.contains(right), "{words}");
+        write("c.parquet", b"\xff\xff\xff\xff\x10\x00\x00\x00");
+        let words = shards(folder.path()).expect_err("a stream").to_string();
+        assert!(words.contains("c.parquet: is an Arrow stream; right would be an"), "{words}");
     }
 }
