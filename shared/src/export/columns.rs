@@ -7,9 +7,10 @@
 use std::borrow::Cow;
 
 use crate::log::{Class, PlanRow};
+use crate::metrics::goal::GoalKind;
 use crate::metrics::latency::{Metric, nanos};
 use crate::metrics::lateness::{in_stall, lateness_ns};
-use crate::metrics::slo::{self, GoalKind, Goals};
+use crate::metrics::slo::{self, Goals};
 use crate::run::{Chunk, End, Run};
 use crate::units::RunNanos;
 
@@ -252,10 +253,10 @@ fn derived<'a>() -> Vec<RequestColumn<'a>> {
             "Last token (end of an answer without content events) - due",
             |row| ms(row, Metric::E2eFromDue),
         ),
-        flag("slo_ttft", "Succeeded and meets the TTFT goal; null without one", |row| {
+        flag("slo_ttft", "Succeeded and meets the TTFT goal; null without one or an end", |row| {
             meets(row, GoalKind::AtMost(Metric::Ttft))
         }),
-        flag("slo_decode", "Succeeded and meets the decode-speed goal; null without one", |row| {
+        flag("slo_decode", "Succeeded and meets the decode-speed goal; null likewise", |row| {
             meets(row, GoalKind::DecodeSpeed)
         }),
         int(
@@ -355,8 +356,9 @@ fn error<'a>(row: &RequestRow<'a>) -> Option<Value<'a>> {
     }))
 }
 
-/// Whether the request succeeded and meets the goal of a kind; a failure is a miss. `None` without
-/// such a goal, and for requests that were cut off or never left.
+/// Whether the request succeeded and meets the goal of a kind; a failure is a miss, and so is one
+/// that the plan cancelled. `None` without such a goal, and for requests that were cut off or never
+/// left.
 fn meets(row: &RequestRow<'_>, kind: GoalKind) -> Option<Value<'static>> {
     let goal = row.goals.list().iter().find(|goal| goal.kind == kind)?;
     slo::counts(row.run, row.i)

@@ -2,10 +2,11 @@
 //!
 //! Keys and units are vLLM's: seconds in lists, milliseconds in statistics. Lists have one entry
 //! per request that was sent or failed to be, in send order; a failed one has the zeros that vLLM
-//! gives it and says why in `errors`, as do lengths that nobody knows. Here `itl` is the gap
-//! between content events (our ICL) and `tpot` the time per token (our ITL). Answers' texts are
-//! not in a log, so `generated_texts` are empty. `queue_times` are what a request waited for its
-//! sending, `latencies` end with the last token.
+//! gives it and says why in `errors`, as do lengths that nobody knows. vLLM cancels nothing: what
+//! was cancelled counts in `failed`. Here `itl` is the gap between content events (our ICL) and
+//! `tpot` the time per token (our ITL). Answers' texts are not in a log, so `generated_texts` are
+//! empty. `queue_times` are what a request waited for its sending, `latencies` end with the last
+//! token.
 
 use std::io::{self, Write};
 

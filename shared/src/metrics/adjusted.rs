@@ -4,7 +4,8 @@
 //! look fast. Here each failure counts as an infinite duration, so that a percentile is null where
 //! the answer is infinite. Percentiles are nearest ranks (a value that was measured, or infinity);
 //! at a tie between two ranks the even one, as numpy does. A failure is a request that ended by
-//! itself without success, as in goodput; one that was cut off is in neither part.
+//! itself without success; one that was cancelled or cut off is in neither part: how long it would
+//! have taken is not known.
 
 use serde::Serialize;
 
@@ -94,7 +95,7 @@ impl FailuresAsInfinite {
     #[must_use]
     pub fn of(selection: &Selection<'_>) -> Self {
         let run = selection.run();
-        let failed = |&i: &usize| slo::counts(run, i) && !run.requests.is_ok(i);
+        let failed = |&i: &usize| slo::failed(run, i);
         let failures = selection.requests().filter(failed).count() as u64;
         let of = |metric: Metric| {
             let values = selection.successful().filter_map(|i| metric.value_ns(run, i));

@@ -29,6 +29,9 @@ use super::verdict::{Evidence, reasons};
 use crate::log::{Class, DoneFlags, Outcome};
 use crate::run::{End, Run, State};
 
+/// What requests without an end are counted as.
+const IN_FLIGHT: &str = "in_flight_when_log_ends";
+
 /// The numbers of a run, or of a time range of it.
 #[must_use]
 pub fn report(run: &Run, options: &ReportOptions) -> Report {
@@ -189,7 +192,7 @@ fn outcomes(selection: &Selection<'_>) -> Outcomes {
     for i in selection.requests() {
         let class = match requests.end(i) {
             End::Known(class) => class.name(),
-            End::Open => "in_flight_when_log_ends",
+            End::Open => IN_FLIGHT,
             End::NeverSent => "no_record",
             End::NotReached => "not_reached_when_log_ends",
         };
@@ -267,8 +270,7 @@ fn latency(selection: &Selection<'_>) -> (Latency, Notes) {
 /// Requests that ended by themselves without success.
 fn failures(selection: &Selection<'_>) -> u64 {
     let run = selection.run();
-    let failed = |&i: &usize| slo::counts(run, i) && !run.requests.is_ok(i);
-    selection.requests().filter(failed).count() as u64
+    selection.requests().filter(|&i| slo::failed(run, i)).count() as u64
 }
 
 /// The 99th percentile in ms if every failure had taken forever; `None` if that is infinite.
@@ -350,6 +352,8 @@ fn goodput(selection: &Selection<'_>, goals: Option<&Goals>, seconds: Option<f64
         met: (attainment.met.iter().enumerate())
             .map(|(place, &n)| (name(place), Met { count: n, share: share(n) }))
             .collect(),
+        of_requests: Some(attainment.of),
+        cut_off_requests: Some(attainment.cut_off),
         goodput_requests: (attainment.of > 0).then_some(attainment.good),
         goodput_share: share(attainment.good),
         goodput_rps: (attainment.of > 0)
@@ -368,12 +372,25 @@ impl Outcomes {
         Outcome::ALL.into_iter().filter(|&it| !fine(it)).map(|outcome| self.count(outcome)).sum()
     }
 
+    /// Requests that ended by themselves, well or not.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.ok + self.failed()
+    }
+
     /// The share of those that ended by themselves without success; `None` if none ended.
     #[must_use]
     pub fn failed_share(&self) -> Option<f64> {
-        let failed = self.failed();
-        let ended = self.ok + failed;
-        (ended > 0).then(|| count(failed) / count(ended))
+        let ended = self.ended();
+        (ended > 0).then(|| count(self.failed()) / count(ended))
+    }
+
+    /// Requests that were sent and are in flight when the log ends, or whose end was lost. With
+    /// those that ended, were cancelled or never left, and those not reached when the log ends,
+    /// they are all that were planned.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.by_class.get(IN_FLIGHT).copied().unwrap_or(0)
     }
 
     /// The count of an outcome.

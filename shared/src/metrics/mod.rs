@@ -10,7 +10,8 @@
 //! | [`steps`] | what holds until it changes, weighted by time |
 //! | [`concurrency`] | requests at once, in all, in prefill and in decode |
 //! | [`cache`] | ideal and reported hit rates |
-//! | [`slo`] | goals, goodput |
+//! | [`goal`] | what goals may be about, by all their names |
+//! | [`slo`] | goodput |
 //! | [`quantile`] | percentiles, mean, deviation |
 //! | [`adjusted`] | percentiles if failures had taken forever |
 //! | [`slices`] | a run in slices of equal length |
@@ -26,6 +27,7 @@ pub mod adjusted;
 mod assemble;
 pub mod cache;
 pub mod concurrency;
+pub mod goal;
 pub mod latency;
 pub mod lateness;
 pub mod quantile;

@@ -2,20 +2,18 @@
 //!
 //! A goal is met at its limit. A request counts into goodput if it succeeded and meets every goal;
 //! a goal on a number that the request lacks is missed. Shares are of all requests that ended by
-//! themselves, failures included; requests that were cut off (by the plan, the user or the run's
-//! end) or never left are in neither part. *Effective* goodput counts the wait for the sending into
-//! TTFT: first token − max(due, ready).
+//! themselves, failures included, and of those that the plan cancelled: the client that gave up was
+//! not served, and AIPerf counts it as an error too. Requests that the user or the run's end cut
+//! off, and those in flight when the log ends, are in neither part and counted beside them; those
+//! that never left are in nothing. *Effective* goodput counts the wait for the sending into TTFT:
+//! first token − max(due, ready).
 
 use std::fmt;
 
-use super::latency::{self, Metric, count, nanos};
+use super::goal::{self, Goal, GoalKind};
 use super::selection::Selection;
-use super::tokens;
-use crate::log::Outcome;
-use crate::run::Run;
-
-/// A decode this short meets any decode-speed goal: too short to measure a speed.
-pub const SHORT_DECODE_NS: i64 = 100_000_000;
+use crate::log::{Class, Outcome};
+use crate::run::{End, Run};
 
 /// Goals that a request must meet, all of them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,104 +22,31 @@ pub struct Goals {
     list: Vec<Goal>,
 }
 
-/// One limit on one number of a request.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Goal {
-    /// On what.
-    pub kind: GoalKind,
-    /// The limit, in the kind's unit.
-    pub limit: f64,
-}
-
-/// What a goal is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum GoalKind {
-    /// At most this many milliseconds.
-    AtMost(Metric),
-    /// At least this many tokens per second while decoding: completion tokens / decode time, or a
-    /// decode of at most 0.1 s.
-    DecodeSpeed,
-    /// At least this many tokens per second: 1 / ITL.
-    PerUserSpeed,
-}
-
-impl GoalKind {
-    /// Its key in the report, unit included.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AtMost(metric) => metric.name(),
-            Self::DecodeSpeed => "decode_tokens_per_s",
-            Self::PerUserSpeed => "output_tokens_per_s_per_user",
-        }
-    }
-
-    /// The kind people mean by a name: ours, AIPerf's or vLLM's.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        let name = name.strip_suffix("_ms").unwrap_or(name);
-        Some(match name {
-            "ttft" | "time_to_first_token" => Self::AtMost(Metric::Ttft),
-            "ttft_from_due" => Self::AtMost(Metric::TtftFromDue),
-            "ttfo" | "time_to_first_output_token" => Self::AtMost(Metric::FirstOutputToken),
-            "ttst" | "time_to_second_token" => Self::AtMost(Metric::Ttst),
-            "itl" | "tpot" | "inter_token_latency" => Self::AtMost(Metric::Itl),
-            "ntpot" => Self::AtMost(Metric::Ntpot),
-            "decode" | "decode_duration" => Self::AtMost(Metric::Decode),
-            "e2e" | "e2el" | "request_latency" => Self::AtMost(Metric::E2e),
-            "e2e_from_due" => Self::AtMost(Metric::E2eFromDue),
-            "send" => Self::AtMost(Metric::Send),
-            "first_byte" => Self::AtMost(Metric::FirstByte),
-            "decode_tps" | "decode_tokens_per_s" => Self::DecodeSpeed,
-            "output_token_throughput_per_user" | "output_tokens_per_s_per_user" => {
-                Self::PerUserSpeed
-            }
-            _ => return None,
-        })
-    }
-}
-
-impl Goal {
-    /// Whether request `i`'s numbers meet the goal, whatever its outcome. `effective` counts the
-    /// wait for the sending into TTFT.
-    #[must_use]
-    pub fn is_met(&self, run: &Run, i: usize, effective: bool) -> bool {
-        match self.kind {
-            GoalKind::AtMost(Metric::Ttft) if effective => latency::effective_ttft_ns(run, i)
-                .is_some_and(|ttft| nanos(ttft) / 1e6 <= self.limit),
-            GoalKind::AtMost(metric) => {
-                metric.value_ns(run, i).is_some_and(|value| value / 1e6 <= self.limit)
-            }
-            GoalKind::DecodeSpeed => decode_speed_is_met(run, i, self.limit),
-            GoalKind::PerUserSpeed => {
-                latency::tokens_per_s_per_user(run, i).is_some_and(|speed| speed >= self.limit)
-            }
-        }
-    }
-}
-
-fn decode_speed_is_met(run: &Run, i: usize, limit: f64) -> bool {
-    let Some(decode) = latency::decode_ns(run, i) else { return false };
-    let speed = |tokens| count(tokens) / (nanos(decode) / 1e9) >= limit;
-    decode <= SHORT_DECODE_NS || tokens::completion(run, i).is_some_and(speed)
-}
-
 /// Why a text is no goal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoalError {
     found: String,
-    problem: &'static str,
+    problem: Problem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Problem {
+    UnknownName,
+    Other(&'static str),
 }
 
 impl fmt::Display for GoalError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "goal {:?}: {}; write name:limit, for example \"ttft:500 itl:50\" (milliseconds; names: \
-             ttft, ttft_from_due, ttst, itl, ntpot, decode, e2e, e2e_from_due, send, first_byte; at \
-             least so many tokens per second: decode_tps, output_token_throughput_per_user)",
-            self.found, self.problem
-        )
+        let problem = match self.problem {
+            Problem::UnknownName => "unknown name",
+            Problem::Other(words) => words,
+        };
+        let right = "write name:limit, for example \"ttft:500 itl:50\" (milliseconds)";
+        write!(out, "goal {:?}: {problem}; {right}", self.found)?;
+        if self.problem == Problem::UnknownName {
+            write!(out, "; names: {}", goal::names())?;
+        }
+        Ok(())
     }
 }
 
@@ -136,9 +61,10 @@ impl Goals {
     pub fn parse(text: &str) -> Result<Self, GoalError> {
         let mut goals = Self::default();
         for pair in text.split_whitespace() {
-            let wrong = |problem| GoalError { found: pair.to_owned(), problem };
+            let refused = |problem| GoalError { found: pair.to_owned(), problem };
+            let wrong = |words| refused(Problem::Other(words));
             let (name, limit) = pair.split_once(':').ok_or_else(|| wrong("it has no colon"))?;
-            let kind = GoalKind::from_name(name).ok_or_else(|| wrong("unknown name"))?;
+            let kind = GoalKind::from_name(name).ok_or_else(|| refused(Problem::UnknownName))?;
             let limit: f64 = limit.parse().map_err(|_error| wrong("the limit is no number"))?;
             if !(limit.is_finite() && limit > 0.0) {
                 return Err(wrong("the limit is not above zero"));
@@ -178,20 +104,35 @@ impl Goals {
     }
 }
 
-/// Whether request `i` counts in shares: it was sent and ended by itself.
+/// Whether request `i` ended by itself without success.
 #[must_use]
-pub fn counts(run: &Run, i: usize) -> bool {
+pub fn failed(run: &Run, i: usize) -> bool {
     match run.requests.outcome(i) {
-        Some(Outcome::Cancelled | Outcome::NeverSent) | None => false,
+        Some(Outcome::Ok | Outcome::Cancelled | Outcome::NeverSent) | None => false,
         Some(_) => true,
     }
+}
+
+/// Whether request `i` counts in shares: it ended by itself, or the plan cancelled it.
+#[must_use]
+pub fn counts(run: &Run, i: usize) -> bool {
+    let by_plan = run.requests.class(i) == Some(Class::CancelledByPlan);
+    run.requests.is_ok(i) || failed(run, i) || by_plan
+}
+
+/// Whether request `i` was cut off: by the user, by the run's end, or by that of the log.
+fn was_cut_off(run: &Run, i: usize) -> bool {
+    let cancelled = run.requests.outcome(i) == Some(Outcome::Cancelled);
+    run.requests.end(i) == End::Open || (cancelled && !counts(run, i))
 }
 
 /// How many of the chosen requests meet the goals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attainment {
-    /// Requests that ended by themselves.
+    /// Requests that count in shares.
     pub of: u64,
+    /// Requests that were cut off, which do not.
+    pub cut_off: u64,
     /// Successful requests that meet each goal, in the goals' order.
     pub met: Vec<u64>,
     /// Successful requests that meet all.
@@ -206,8 +147,9 @@ impl Attainment {
     pub fn of(selection: &Selection<'_>, goals: &Goals) -> Self {
         let run = selection.run();
         let mut attainment = Self { met: vec![0; goals.list.len()], ..Self::default() };
-        for i in selection.requests().filter(|&i| counts(run, i)) {
-            attainment.of += 1;
+        for i in selection.requests() {
+            attainment.of += u64::from(counts(run, i));
+            attainment.cut_off += u64::from(was_cut_off(run, i));
             if !run.requests.is_ok(i) {
                 continue;
             }
@@ -224,8 +166,8 @@ impl Attainment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Class;
     use crate::log::sample::Sample;
+    use crate::metrics::Metric;
 
     const MS: i64 = 1_000_000;
 
@@ -239,12 +181,12 @@ mod tests {
                 Goal { kind: GoalKind::AtMost(Metric::Itl), limit: 50.5 }
             ]
         );
-        for metric in Metric::ALL {
-            assert_eq!(GoalKind::from_name(metric.name()), Some(GoalKind::AtMost(metric)));
-        }
         for wrong in ["ttft", "ttft:", "ttft:-1", "ttft:nan", "speed:3", "itl:1 tpot:2"] {
             let error = Goals::parse(wrong).expect_err(wrong).to_string();
             assert!(error.contains("name:limit"), "{error}");
+            let names = ["ttft/time_to_first_token", "e2e_output_token_throughput"];
+            let listed = names.iter().all(|name| error.contains(name));
+            assert_eq!(listed, wrong == "speed:3", "an unknown name gets the list: {error}");
         }
     }
 
@@ -268,7 +210,31 @@ mod tests {
         let run = Run::read(&sample.bytes()).expect("a log");
         let goals = Goals::parse("ttft:500").expect("a goal");
         let attainment = Attainment::of(&Selection::new(&run, None), &goals);
-        assert_eq!(attainment, Attainment { of: 96, met: vec![80], good: 80, effective: 80 });
+        let met = vec![80];
+        assert_eq!(attainment, Attainment { of: 96, cut_off: 4, met, good: 80, effective: 80 });
+    }
+
+    #[test]
+    fn a_client_that_gives_up_was_not_served() {
+        // 45 succeed, the plan cancels 3, one is in flight when the log ends, one never leaves.
+        let mut sample = Sample::new();
+        sample.closed = false;
+        for k in 0..49 {
+            let request = sample.send(k * MS);
+            sample.chunks(request, &[(k + 1) * MS, (k + 2) * MS]);
+            match k {
+                0..45 => sample.done(request, (k + 2) * MS, Class::Ok),
+                45..48 => sample.done(request, (k + 2) * MS, Class::CancelledByPlan),
+                _ => {}
+            }
+        }
+        sample.plan(50 * MS);
+        let run = Run::read(&sample.bytes()).expect("a log");
+        let goals = Goals::parse("ttft:500").expect("a goal");
+        let attainment = Attainment::of(&Selection::new(&run, None), &goals);
+        let met = vec![45];
+        assert_eq!(attainment, Attainment { of: 48, cut_off: 1, met, good: 45, effective: 45 });
+        assert!((0..50).all(|i| !failed(&run, i)), "none of them failed");
     }
 
     #[test]

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use onbeat_shared::{metrics::tokens, units::NANOS_PER_SECOND};
+use onbeat_shared::{log::Outcome, metrics::tokens, units::NANOS_PER_SECOND};
 
 use super::picture::{Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase};
 use super::rates::places_in;
-use super::{STEPS, from_zero, with_margin, within_run};
+use super::{STEPS, from_zero, unsuccessful, with_margin, within_run};
 use crate::opened::OpenedRun;
 use crate::quantity;
 use crate::state::{Flow, TimeRange};
@@ -101,11 +101,12 @@ fn requests(opened: &OpenedRun, steps: Steps) -> Vec<Counted> {
     let requests = &opened.run.requests;
     let mut ok = vec![0.0; steps.count];
     let mut failed = vec![0.0; steps.count];
-    let mut any_failed = false;
+    let (mut any_failed, mut any_cancelled) = (false, false);
     for &i in opened.by_sent() {
         let i = i as usize;
         let good = requests.is_ok(i);
         any_failed |= !good && requests.outcome(i).is_some();
+        any_cancelled |= requests.outcome(i) == Some(Outcome::Cancelled);
         if let Some(place) = requests.done(i).and_then(|time| steps.place(time)) {
             let amounts = if good { &mut ok } else { &mut failed };
             amounts[place] += 1.0;
@@ -114,7 +115,8 @@ fn requests(opened: &OpenedRun, steps: Steps) -> Vec<Counted> {
     let mut counted = vec![Counted { name: "completed", colour: data_colour::BLUE, amounts: ok }];
     if any_failed {
         let colour = data_colour::VERMILLION;
-        counted.push(Counted { name: "failed", colour, amounts: failed });
+        let name = unsuccessful(any_cancelled);
+        counted.push(Counted { name, colour, amounts: failed });
     }
     counted
 }

@@ -12,6 +12,7 @@ use std::{
 
 use egui_plot::PlotPoint;
 use onbeat_shared::{
+    log::Outcome,
     metrics::{latency, quantile},
     units::RunNanos,
 };
@@ -20,7 +21,7 @@ use super::picture::{
     Band, Cell, Density, Heading, HeightAxis, Line, Marks, Picture, Readout, Rows, Steps,
     round_step, seconds,
 };
-use super::{with_margin, within_run};
+use super::{unsuccessful, with_margin, within_run};
 use crate::opened::OpenedRun;
 use crate::quantity::{self, TimeUnit};
 use crate::state::{Metric, Origin, Scale, TimeRange};
@@ -101,18 +102,18 @@ pub fn picture(opened: &OpenedRun, view: TimeRange, choice: Choice) -> Picture {
     };
     let failed = failures(opened, view);
     let data = bounds(shown, axis);
-    let lane = if failed.is_empty() { 0.0 } else { LANE * (data.1 - data.0) };
+    let lane = if failed.sent.is_empty() { 0.0 } else { LANE * (data.1 - data.0) };
     let window = window(view, shown.len());
     let rolling = Rolling::over(&samples, wide, window);
     Picture {
         lines: rolling.lines(axis),
         bands: rolling.bands(axis),
         marks: marks(&samples, shown.len(), wide, axis, data),
-        crosses: crosses(&failed, view, data.0 - lane / 2.0),
+        crosses: crosses(&failed.sent, view, data.0 - lane / 2.0),
         axis,
         bounds: (data.0 - lane, data.1),
         table: rows(shown, &failed, within_run(opened, view), window),
-        note: note(shown.len(), failed.len(), window),
+        note: note(shown.len(), &failed, window),
         summary: summary(shown, view),
         empty: shown.is_empty().then(|| empty(opened, choice)),
     }
@@ -134,16 +135,24 @@ fn in_view(samples: &[Sample], view: TimeRange) -> &[Sample] {
     &samples[from..to.max(from)]
 }
 
-/// When each request that ended, but not well, was sent.
-fn failures(opened: &OpenedRun, view: TimeRange) -> Vec<RunNanos> {
+/// Requests that ended, but not well.
+#[derive(Default)]
+struct Failures {
+    /// When each was sent.
+    sent: Vec<RunNanos>,
+    /// Whether some of them were cancelled.
+    cancelled: bool,
+}
+
+fn failures(opened: &OpenedRun, view: TimeRange) -> Failures {
     let requests = &opened.run.requests;
-    opened
-        .sent_in(view)
-        .iter()
-        .map(|&i| i as usize)
-        .filter(|&i| requests.outcome(i).is_some() && !requests.is_ok(i))
-        .filter_map(|i| requests.sent(i))
-        .collect()
+    let mut failures = Failures::default();
+    for i in opened.sent_in(view).iter().map(|&i| i as usize) {
+        let Some(outcome) = requests.outcome(i).filter(|_| !requests.is_ok(i)) else { continue };
+        failures.cancelled |= outcome == Outcome::Cancelled;
+        failures.sent.extend(requests.sent(i));
+    }
+    failures
 }
 
 fn bounds(shown: &[Sample], axis: HeightAxis) -> (f64, f64) {
@@ -327,12 +336,12 @@ fn cell(share: f64, cells: usize) -> usize {
 }
 
 /// One row for each window next to each other: how many requests, and their spread.
-fn rows(shown: &[Sample], failed: &[RunNanos], view: TimeRange, window: i64) -> Rows {
+fn rows(shown: &[Sample], failed: &Failures, view: TimeRange, window: i64) -> Rows {
     let steps = Steps::of_width(view, window);
     let mut rows = Rows::new(vec![
         Heading::new("sent from", Cell::Instant(window as f64)),
         Heading::new("successful", Cell::Number),
-        Heading::new("failed", Cell::Number),
+        Heading::new(unsuccessful(failed.cancelled), Cell::Number),
         Heading::new("p50", Cell::Duration),
         Heading::new("p95", Cell::Duration),
         Heading::new("p99", Cell::Duration),
@@ -342,8 +351,8 @@ fn rows(shown: &[Sample], failed: &[RunNanos], view: TimeRange, window: i64) -> 
         let step = TimeRange { start: steps.start_of(place), end: steps.start_of(place + 1) };
         let mut inside: Vec<f64> = in_view(shown, step).iter().map(|sample| sample.nanos).collect();
         inside.sort_unstable_by(f64::total_cmp);
-        let from = failed.partition_point(|&sent| sent < step.start);
-        let to = failed.partition_point(|&sent| sent < step.end);
+        let from = failed.sent.partition_point(|&sent| sent < step.start);
+        let to = failed.sent.partition_point(|&sent| sent < step.end);
         let percentile = |share| quantile::percentile(&inside, share);
         rows.push(&[
             Some(step.start.0 as f64),
@@ -358,10 +367,11 @@ fn rows(shown: &[Sample], failed: &[RunNanos], view: TimeRange, window: i64) -> 
     rows
 }
 
-fn note(shown: usize, failed: usize, window: i64) -> String {
-    let failed = match failed {
+fn note(shown: usize, failed: &Failures, window: i64) -> String {
+    let called = unsuccessful(failed.cancelled);
+    let failed = match failed.sent.len() as u64 {
         0 => String::new(),
-        some => format!("{} failed (crosses), ", quantity::count(some as u64)),
+        some => format!("{} {called} (crosses), ", quantity::count(some)),
     };
     let requests = quantity::counted(shown as u64, "request");
     format!("{requests}, {failed}percentiles over {}", quantity::duration(window as f64))

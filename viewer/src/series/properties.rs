@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use onbeat_shared::{
-    log::sample,
+    log::{Class, sample},
     metrics::tokens,
     run::Run,
     units::{NANOS_PER_SECOND, RunNanos},
@@ -173,7 +173,7 @@ fn a_density_picture_loses_no_request() {
         // One request in ten thousand takes a thousand times as long.
         let ttft = if i % 10_000 == 5_000 { 4_000_000_000 } else { 4_000_000 + i % 1_000 };
         sample.chunks(request, &[sent + ttft]);
-        sample.done(request, sent + ttft, onbeat_shared::log::Class::Ok);
+        sample.done(request, sent + ttft, Class::Ok);
     }
     let run = Run::read(&sample.bytes()).expect("a readable log");
     let opened = OpenedRun::new(PathBuf::from("dense.beat"), 0, run);
@@ -209,5 +209,23 @@ fn the_flows_add_up_to_the_runs_totals() {
         let ok = opened.report.outcomes.ok as f64;
         assert_eq!(amount(&requests, 0, view).round(), ok);
         assert_eq!(amount(&requests, 1, view).round(), 300.0 - ok);
+    }
+}
+
+#[test]
+fn what_was_cancelled_is_not_called_a_failure() {
+    for (class, called) in
+        [(Class::CancelledByPlan, "failed or cancelled"), (Class::Http429, "failed")]
+    {
+        let mut sample = sample::sample(2, 100);
+        let request = sample.send(4_000_000);
+        sample.done(request, 9_000_000, class);
+        let run = Run::read(&sample.bytes()).expect("a readable log");
+        let opened = OpenedRun::new(PathBuf::from("sample.beat"), 0, run);
+        let view = views(&opened)[0];
+        let picture = latency::picture(&opened, view, choice(Metric::Ttft, Scale::Linear));
+        assert_eq!(picture.table.columns[2].name, called);
+        assert!(picture.note.contains(&format!(" {called} (crosses), ")), "{}", picture.note);
+        assert_eq!(flow::picture(&opened, view, Flow::Requests).lines[1].name, called);
     }
 }

@@ -8,13 +8,18 @@
 use super::figures::{Entry, Figures};
 use super::values::{end, input, output, start};
 use crate::metrics::latency::{count, nanos};
-use crate::metrics::steps::{Steps, TimeWeighted};
+use crate::metrics::steps::Steps;
 use crate::run::Run;
 
 /// Content events beyond which they are not looked at one by one.
 const EVENTS_MAX: usize = 10_000_000;
-/// Rates are kept per nanosecond.
-const PER_SECOND: f64 = 1e9;
+
+/// A unit's name, and how many of it are one of ours: rates are kept per nanosecond.
+type Unit = (&'static str, f64);
+const REQUESTS: Unit = ("requests", 1.0);
+const TOKENS: Unit = ("tokens", 1.0);
+const RATE: Unit = ("tokens/sec", 1e9);
+const USER: Unit = ("tokens/sec/user", 1e9);
 
 /// The curves of a run.
 #[derive(Debug)]
@@ -80,82 +85,97 @@ impl Curves {
 
     /// The figures over a window of time.
     pub(super) fn entries(&self, window: (i64, i64)) -> Vec<Entry> {
-        let (requests, rate, user) = ("requests", "tokens/sec", "tokens/sec/user");
-        let all = |steps: &Steps| steps.weighted(window);
-        let busy = |steps: &Steps, mask: &Steps| steps.weighted_where(mask, window);
-        let rows: [(&str, &str, &str, f64, Option<TimeWeighted>); 14] = [
-            (C, "Effective Concurrency", requests, 1.0, all(&self.concurrency)),
-            (DT, "Effective Decode Throughput", rate, PER_SECOND, all(&self.decode_rate)),
-            (PT, "Effective Prefill Throughput", rate, PER_SECOND, all(&self.prefill_rate)),
-            (DC, "Effective Decode Concurrency", requests, 1.0, all(&self.decode)),
-            (PC, "Effective Prefill Concurrency", requests, 1.0, all(&self.prefill)),
-            (TT, "Effective Total Throughput", rate, PER_SECOND, all(&self.total_rate)),
+        let effective = [
+            ("effective_concurrency", "Effective Concurrency", REQUESTS, &self.concurrency),
+            ("effective_decode_throughput", "Effective Decode Throughput", RATE, &self.decode_rate),
+            (
+                "effective_prefill_throughput",
+                "Effective Prefill Throughput",
+                RATE,
+                &self.prefill_rate,
+            ),
+            (
+                "effective_decode_concurrency",
+                "Effective Decode Concurrency",
+                REQUESTS,
+                &self.decode,
+            ),
+            (
+                "effective_prefill_concurrency",
+                "Effective Prefill Concurrency",
+                REQUESTS,
+                &self.prefill,
+            ),
+            ("effective_total_throughput", "Effective Total Throughput", RATE, &self.total_rate),
             (
                 "effective_decode_throughput_per_user",
                 "Effective Decode Throughput Per User",
-                user,
-                PER_SECOND,
-                all(&self.decode_rate_per_user),
+                USER,
+                &self.decode_rate_per_user,
             ),
             (
                 "effective_prefill_throughput_per_user",
                 "Effective Prefill Throughput Per User",
-                user,
-                PER_SECOND,
-                all(&self.prefill_rate_per_user),
+                USER,
+                &self.prefill_rate_per_user,
             ),
-            ("tokens_in_flight", "Tokens In Flight", "tokens", 1.0, all(&self.tokens)),
-            (
-                "active_decode_throughput",
-                "Active Decode Throughput",
-                rate,
-                PER_SECOND,
-                busy(&self.decode_rate, &self.decode),
-            ),
-            (
-                "active_prefill_throughput",
-                "Active Prefill Throughput",
-                rate,
-                PER_SECOND,
-                busy(&self.prefill_rate, &self.prefill),
-            ),
-            (
-                "active_decode_throughput_per_user",
-                "Active Decode Throughput Per User",
-                user,
-                PER_SECOND,
-                busy(&self.decode_rate_per_user, &self.decode),
-            ),
-            (
-                "active_prefill_throughput_per_user",
-                "Active Prefill Throughput Per User",
-                user,
-                PER_SECOND,
-                busy(&self.prefill_rate_per_user, &self.prefill),
-            ),
-            (
-                "active_total_throughput",
-                "Active Total Throughput",
-                rate,
-                PER_SECOND,
-                busy(&self.total_rate, &self.concurrency),
-            ),
-        ];
-        rows.into_iter()
-            .filter_map(|(tag, header, unit, scale, figures)| {
+            ("tokens_in_flight", "Tokens In Flight", TOKENS, &self.tokens),
+        ]
+        .map(|(tag, header, unit, steps)| (tag, header, unit, steps.weighted(window)));
+        let active = self.active();
+        let active = active.map(|(tag, header, unit, steps, mask)| {
+            (tag, header, unit, steps.weighted_where(mask, window))
+        });
+        let entries = effective.into_iter().chain(active);
+        entries
+            .filter_map(|(tag, header, (unit, scale), figures)| {
                 let figures = Figures::weighted(unit, scale, &figures?);
                 Some(Entry { tag, header, figures })
             })
             .collect()
     }
-}
 
-const C: &str = "effective_concurrency";
-const DT: &str = "effective_decode_throughput";
-const PT: &str = "effective_prefill_throughput";
-const DC: &str = "effective_decode_concurrency";
-const PC: &str = "effective_prefill_concurrency";
-const TT: &str = "effective_total_throughput";
+    /// The curves that AIPerf also looks at only while there is something, and what that is.
+    fn active(&self) -> [(&'static str, &'static str, Unit, &Steps, &Steps); 5] {
+        [
+            (
+                "active_decode_throughput",
+                "Active Decode Throughput",
+                RATE,
+                &self.decode_rate,
+                &self.decode,
+            ),
+            (
+                "active_prefill_throughput",
+                "Active Prefill Throughput",
+                RATE,
+                &self.prefill_rate,
+                &self.prefill,
+            ),
+            (
+                "active_decode_throughput_per_user",
+                "Active Decode Throughput Per User",
+                USER,
+                &self.decode_rate_per_user,
+                &self.decode,
+            ),
+            (
+                "active_prefill_throughput_per_user",
+                "Active Prefill Throughput Per User",
+                USER,
+                &self.prefill_rate_per_user,
+                &self.prefill,
+            ),
+            (
+                "active_total_throughput",
+                "Active Total Throughput",
+                RATE,
+                &self.total_rate,
+                &self.concurrency,
+            ),
+        ]
+    }
+}
 
 impl Phases {
     fn of(run: &Run, i: u32) -> Option<Self> {

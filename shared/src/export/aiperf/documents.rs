@@ -13,7 +13,6 @@ use super::figures::Entry;
 use super::records::{Error, error};
 use super::values::{end, start};
 use super::{Export, SliceEntries};
-use crate::metrics::slo::GoalKind;
 use crate::run::{Run, State};
 use crate::units::RunNanos;
 
@@ -150,27 +149,12 @@ fn input_config(export: &Export<'_>) -> Value {
         config["artifacts"]["slice_duration"] = json!(seconds);
     }
     let slos: BTreeMap<&str, f64> = (export.goals.list().iter())
-        .filter_map(|goal| Some((aiperf_name(goal.kind)?, goal.limit)))
+        .filter_map(|goal| Some((goal.kind.aiperf_tag()?, goal.limit)))
         .collect();
     if !slos.is_empty() {
         config["slos"] = json!(slos);
     }
     config
-}
-
-/// What AIPerf calls a goal, where it has it.
-fn aiperf_name(kind: GoalKind) -> Option<&'static str> {
-    use crate::metrics::Metric;
-    Some(match kind {
-        GoalKind::AtMost(Metric::Ttft) => "time_to_first_token",
-        GoalKind::AtMost(Metric::FirstOutputToken) => "time_to_first_output_token",
-        GoalKind::AtMost(Metric::Ttst) => "time_to_second_token",
-        GoalKind::AtMost(Metric::Itl) => "inter_token_latency",
-        GoalKind::AtMost(Metric::Decode) => "decode_duration",
-        GoalKind::AtMost(Metric::E2e) => "request_latency",
-        GoalKind::PerUserSpeed => "output_token_throughput_per_user",
-        GoalKind::AtMost(_) | GoalKind::DecodeSpeed => return None,
-    })
 }
 
 fn error_summary(export: &Export<'_>) -> Value {

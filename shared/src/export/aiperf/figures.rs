@@ -88,18 +88,19 @@ impl Figures {
     }
 
     /// A single number.
-    pub(super) const fn one(unit: &'static str, value: f64) -> Self {
-        Self { unit, avg: Some(value), ..Self::none(unit) }
+    pub(super) fn one(unit: &'static str, value: f64) -> Self {
+        Self { unit, avg: Some(value), ..Self::default() }
     }
 
     /// A count.
-    pub(super) const fn counted(unit: &'static str, value: u64) -> Self {
+    pub(super) fn counted(unit: &'static str, value: u64) -> Self {
         Self::one(unit, count(value))
     }
 
     /// Percentiles with failures as infinite: what is infinite is left out.
     pub(super) fn adjusted(unit: &'static str, a: &Adjusted) -> Self {
         Self {
+            unit,
             p1: a.p1,
             p5: a.p5,
             p10: a.p10,
@@ -111,7 +112,7 @@ impl Figures {
             p99: a.p99,
             min: a.min,
             count: Some(a.count),
-            ..Self::none(unit)
+            ..Self::default()
         }
     }
 
@@ -119,6 +120,7 @@ impl Figures {
     pub(super) fn weighted(unit: &'static str, scale: f64, w: &TimeWeighted) -> Self {
         let scaled = |value: f64| Some(value * scale);
         Self {
+            unit,
             avg: scaled(w.mean),
             p50: scaled(w.p50),
             p90: scaled(w.p90),
@@ -127,7 +129,7 @@ impl Figures {
             min: scaled(w.min),
             max: scaled(w.max),
             std: scaled(w.std),
-            ..Self::none(unit)
+            ..Self::default()
         }
     }
 
@@ -142,26 +144,5 @@ impl Figures {
     /// Whether it has a percentile, and so belongs in the table of distributions.
     pub(super) fn has_percentiles(&self) -> bool {
         self.columns()[4..13].iter().any(Option::is_some)
-    }
-
-    const fn none(unit: &'static str) -> Self {
-        Self {
-            unit,
-            avg: None,
-            p1: None,
-            p5: None,
-            p10: None,
-            p25: None,
-            p50: None,
-            p75: None,
-            p90: None,
-            p95: None,
-            p99: None,
-            min: None,
-            max: None,
-            std: None,
-            count: None,
-            sum: None,
-        }
     }
 }

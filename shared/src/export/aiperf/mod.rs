@@ -3,7 +3,23 @@
 //! The files are those of `aiperf profile`, version 0.13: `profile_export.jsonl` (a line per
 //! request), `profile_export_aiperf.json` and `.csv` (the summary) and, where slices are asked for,
 //! the two `profile_export_aiperf_timeslices` files. Tags, units and shapes are AIPerf's; which of
-//! our numbers is behind a tag is in [`values`]. What we do not know is left out, never 0.
+//! our numbers is behind a tag is in [`values`]. As there, a request that succeeded is valid and
+//! any other an error, cancelled ones (499) included; one that never had a connection is in no
+//! slice. What we do not know is left out, never 0, and so is what would mean something else:
+//!
+//! * `usage_…_tokens_diff_pct` and `usage_discrepancy_count` hold the server's counts against those
+//!   of AIPerf's own tokenizer over the same texts. Nothing here counts texts: recorded lengths are
+//!   what was wanted, and content events are no tokens.
+//! * `http_req_blocked`, `…_dns_lookup`, `…_connecting`, `…_connection_overhead` and `…_total` are
+//!   or hold parts of a request's latency, which readers take off it. Here names are looked up
+//!   before the run and latency begins on an open connection; what a request waits for one is in
+//!   `credit_to_start_latency`.
+//! * `http_req_data_received`, `…_chunks_sent` and `…_chunks_received` count bytes and pieces of
+//!   bodies. A log has an answer's bytes with its head, and no reads.
+//! * `usage_prompt_cache_write_tokens`, `…_miss_tokens` and counts of audio, predictions and tools
+//!   are in no log; power, images, audio, video, speculative decoding and times without the network
+//!   are not measured.
+//! * What AIPerf calls internal or experimental it does not write unasked either.
 
 mod curves;
 mod documents;

@@ -165,7 +165,7 @@ fn metrics(run: &Run, goals: &Goals, i: usize) -> Map<String, Value> {
 }
 
 fn number(metric: &RequestMetric, run: &Run, i: usize) -> Option<Value> {
-    let value = (metric.value)(run, i)?;
+    let value = metric.value(run, i)?;
     if metric.whole {
         return Some(whole(value).into());
     }

@@ -95,7 +95,7 @@ impl<'a> Records<'a> {
 
     fn distributions(&self) -> Vec<Entry> {
         let of = |metric: &RequestMetric, requests: &[u32]| {
-            let values = requests.iter().filter_map(|&i| (metric.value)(self.run, i as usize));
+            let values = requests.iter().filter_map(|&i| metric.value(self.run, i as usize));
             let figures = Figures::of(metric.unit, values)?;
             Some(Entry { tag: metric.tag, header: metric.header, figures })
         };
@@ -226,7 +226,7 @@ impl<'a> Records<'a> {
             let Some(metric) = REQUEST_METRICS.iter().find(|metric| metric.tag == of) else {
                 continue;
             };
-            let values = self.valid.iter().filter_map(|&i| (metric.value)(self.run, i as usize));
+            let values = self.valid.iter().filter_map(|&i| metric.value(self.run, i as usize));
             let mut values: Vec<f64> = values.collect();
             values.sort_unstable_by(f64::total_cmp);
             if let Some(adjusted) = Adjusted::of(&values, errors, 1.0).filter(|a| a.min.is_some()) {

@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::values::{CHUNK_GAPS, REQUEST_METRICS};
 use super::{Export, Part};
 use crate::log::Class;
 use crate::log::sample::{self, Sample};
+use crate::metrics::goal::GoalKind;
 use crate::metrics::slo::Goals;
+use crate::metrics::{ReportOptions, report};
 use crate::run::Run;
 
 const MS: i64 = 1_000_000;
@@ -117,6 +120,26 @@ fn the_same_stamps_give_aiperfs_results() {
     assert_eq!(json["input_config"]["artifacts"]["slice_duration"], 0.3);
     assert_eq!(json["error_summary"][0]["error_details"]["code"], 499);
     assert_eq!(json["error_summary"][0]["count"], 2);
+}
+
+#[test]
+fn every_number_of_a_request_can_be_a_goal_and_shares_are_aiperfs() {
+    for metric in REQUEST_METRICS.iter().chain([&CHUNK_GAPS]) {
+        let tag = metric.tag;
+        let kind = GoalKind::from_name(tag).unwrap_or_else(|| panic!("{tag} is no goal"));
+        // (Two tags that are the same number here share the first one's name.)
+        let known_as = kind.aiperf_tag().expect("it has one");
+        assert!(known_as == tag || tag == "usage_reasoning_tokens", "{tag} is {known_as}");
+    }
+    let run = aiperf_run();
+    let goals =
+        Goals::parse("time_to_first_token:25 e2e_output_token_throughput:10").expect("goals");
+    let json = json_of(&run, &goals, None, Part::SummaryJson);
+    let options = ReportOptions { slo: Some(goals), ..ReportOptions::default() };
+    let slo = report(&run, &options).slo;
+    assert_eq!((slo.goodput_requests, slo.of_requests), (Some(2), Some(5)), "two are cancelled");
+    assert_eq!(slo.goodput_share, json["good_request_fraction"]["avg"].as_f64());
+    assert_eq!(json["input_config"]["slos"]["e2e_output_token_throughput"], 10.0);
 }
 
 #[test]
