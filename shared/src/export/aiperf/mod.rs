@@ -3,7 +3,7 @@
 //! The files are those of `aiperf profile`, version 0.13: `profile_export.jsonl` (a line per
 //! request), `profile_export_aiperf.json` and `.csv` (the summary) and, where slices are asked for,
 //! the two `profile_export_aiperf_timeslices` files. Tags, units and shapes are AIPerf's; which of
-//! our numbers is behind a tag is in [`values`]. As there, a request that succeeded is valid and
+//! our numbers is behind a tag is in `values`. As there, a request that succeeded is valid and
 //! any other an error, cancelled ones (499) included; one that never had a connection is in no
 //! slice. What we do not know is left out, never 0, and so is what would mean something else:
 //!
