@@ -91,7 +91,7 @@ pub(crate) fn window(case: &Case, found: &mut Findings) {
         found.same("due times", &vec![Some(0), Some(1_000 * MILLI)], &plan.due_ns());
         let rows: Vec<u64> = plan.rows.iter().map(|row| row.row).collect();
         found.same("rows", &vec![2, 3], &rows);
-        let words = ["2 of 4 rows are planned", "1 lie before", "1 lie after"];
+        let words = ["2 of 4 rows are planned", "1 lies before", "1 lies after"];
         found.says("what is left out", &plan.told.err, &words);
     }
 }

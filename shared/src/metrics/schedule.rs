@@ -45,8 +45,6 @@ pub struct Sending {
     pub achieved: u64,
     /// Of those, requests that left later than the lateness limit, whatever the cause.
     pub late: u64,
-    /// Of those, requests whose lateness no host stall explains.
-    pub late_by_itself: u64,
     /// When the last but one of them had left, the lateness limit and host stalls taken off, but
     /// not before the window's end.
     pub achieved_until: Option<RunNanos>,
@@ -59,7 +57,6 @@ struct Offered {
     sent: Option<RunNanos>,
     /// How long its core lay in host stalls meanwhile.
     stalled_ns: i64,
-    in_stall: bool,
 }
 
 impl Sending {
@@ -95,7 +92,6 @@ impl Sending {
                     intended,
                     sent: requests.sent(i),
                     stalled_ns: i64::try_from(stalled_ns).unwrap_or(i64::MAX),
-                    in_stall: in_stall(run, i) == Some(true),
                 });
             }
         }
@@ -115,9 +111,7 @@ impl Sending {
         for request in offered {
             let Some(sent) = request.sent else { continue };
             self.achieved += 1;
-            let late = sent.0.saturating_sub(request.intended.0) > limit_ns;
-            self.late += u64::from(late);
-            self.late_by_itself += u64::from(late && !request.in_stall);
+            self.late += u64::from(sent.0.saturating_sub(request.intended.0) > limit_ns);
             let on_time = sent.0.saturating_sub(limit_ns).saturating_sub(request.stalled_ns);
             let on_time = Some(RunNanos(on_time));
             if on_time > latest[0] {
@@ -259,7 +253,7 @@ mod tests {
         for late_us in [900, 1_500, 60_000] {
             let two = timed(&[(0, 20), (5_000, 5_000 + late_us)], &[]);
             assert!((share(&two) - 1.0).abs() < 1e-9, "{late_us} us");
-            assert_eq!(two.late_by_itself, u64::from(late_us > 1_000));
+            assert_eq!(two.late, u64::from(late_us > 1_000));
         }
         // Two of two are a backlog.
         let both = timed(&[(0, 20_000), (5_000, 20_010)], &[]);
@@ -271,7 +265,7 @@ mod tests {
         // Both wait for the end of one stall, and so does the window.
         let stalled = timed(&[(0, 9_000), (5_000, 9_010)], &[(10, 8_900)]);
         assert!((share(&stalled) - 1.0).abs() < 1e-9, "{stalled:?}");
-        assert_eq!((stalled.late, stalled.late_by_itself), (2, 0));
+        assert_eq!(stalled.late, 2);
         // The host takes half of the time, and the sender needs all of it.
         let requests: Vec<_> = (0..100).map(|k| (k * 10_000, k * 20_000)).collect();
         let stalls: Vec<_> = (0..200).map(|k| (k * 10_000, 5_000)).collect();
@@ -282,8 +276,7 @@ mod tests {
     #[test]
     fn requests_beyond_the_lateness_limit_are_counted() {
         assert_eq!(sending(&hundred(|_| 1)).late, 0, "the limit itself is in it");
-        let late = sending(&hundred(|k| if k < 30 { 2 } else { 0 }));
-        assert_eq!((late.late, late.late_by_itself), (30, 30));
+        assert_eq!(sending(&hundred(|k| if k < 30 { 2 } else { 0 })).late, 30);
     }
 
     #[test]

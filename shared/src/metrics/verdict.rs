@@ -67,31 +67,22 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     reasons
 }
 
-/// A rate that was not achieved, with what explains it: the sender where requests were late without
-/// a host stall, the host where all that were late were late by stalls. Requests that never left
-/// have reasons of their own.
+/// A rate that was not achieved. Time in host stalls is taken off it, so that what is short is the
+/// sender's doing where requests were late; those that never left have reasons of their own.
 fn below_rate(evidence: &Evidence<'_>) -> Option<String> {
     let (sending, limit) = (evidence.sending, evidence.max_lateness_us);
     let (offered, achieved) = sending.offered_rps().zip(sending.achieved_rps())?;
     if achieved >= offered * ACHIEVED_SHARE_MIN {
         return None;
     }
-    let of_sent = |part: u64| 100.0 * count(part) / count(sending.achieved.max(1));
-    let saturated = of_sent(sending.late_by_itself) >= 1.0;
-    let start = if saturated { "CLIENT SATURATED: " } else { "" };
-    let next = match (sending.late_by_itself, sending.late) {
-        (0, 0) => "",
-        (0, _) => {
-            ", all of these by host stalls; send from a quieter host, or from cores that nothing \
-             else uses (`onbeat doctor`)"
-        }
-        _ => "; use more --cores or a lower --replay-speedup",
-    };
+    let late = 100.0 * count(sending.late) / count(sending.achieved.max(1));
+    let saturated = if late >= 1.0 { "CLIENT SATURATED: " } else { "" };
+    let next = if sending.late > 0 { "; use more --cores or a lower --replay-speedup" } else { "" };
     Some(format!(
-        "{start}{achieved:.1} of the {offered:.1} requests per second that were offered were sent \
-         ({:.1} %, at least 99 % are needed), {:.1} % of them more than {limit} us late{next}",
-        100.0 * achieved / offered,
-        of_sent(sending.late)
+        "{saturated}{achieved:.1} of the {offered:.1} requests per second that were offered were \
+         sent ({:.1} %, at least 99 % are needed; time in host stalls is taken off), {late:.1} % of \
+         them more than {limit} us late{next}",
+        100.0 * achieved / offered
     ))
 }
 

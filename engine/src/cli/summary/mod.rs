@@ -86,7 +86,7 @@ fn verdict(page: &mut Page, report: &Report) {
     let late = schedule.lateness_outside_stalls_us.map_or_else(
         || match schedule.lateness_us {
             None => "no lateness to judge".to_owned(),
-            Some(_) => "host stalls explain the lateness of every request".to_owned(),
+            Some(_) => "host stalls hit every request: no lateness to judge".to_owned(),
         },
         |late| {
             format!(
@@ -493,8 +493,8 @@ mod tests {
                      - 1 of 11 planned requests was never sent; the run ended first: let it drain longer
                      (--drain-seconds) or plan fewer requests
                      - CLIENT SATURATED: 909.1 of the 1100.0 requests per second that were offered were sent
-                     (82.6 %, at least 99 % are needed), 100.0 % of them more than 1000 us late; use more
-                     --cores or a lower --replay-speedup
+                     (82.6 %, at least 99 % are needed; time in host stalls is taken off), 100.0 % of them
+                     more than 1000 us late; use more --cores or a lower --replay-speedup
                      - p99 lateness outside host stalls is 4000 us, above the limit of 1000 us
                      (--max-lateness-us); use more --cores, isolate them, or raise the limit knowingly
 
