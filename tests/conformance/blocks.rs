@@ -79,7 +79,7 @@ pub(crate) fn prefix_hits(case: &Case, found: &mut Findings) {
         found.same(key, &Some(share), &json["cache"][key].as_f64());
     }
     let told = onbeat(&["inspect", text(&trace)]);
-    let words = ["ideal hit rate 0.0 % of tokens (prefixes", "37.5 % as a set of blocks"];
+    let words = ["ideal hit rate 0.0 % of tokens (whole prefixes", "37.5 % as a set of blocks"];
     found.says("for a person", &told.out, &words);
 }
 
