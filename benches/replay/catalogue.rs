@@ -1,7 +1,7 @@
 //! The list of cases: what `--bench` measures, and the small ones that show that it still works.
 //!
-//! Whole sizes are chosen so that all cases together take about half an hour. A name begins with its
-//! group, so that a word on the command line chooses a group.
+//! Whole sizes are chosen so that all cases together take about half an hour. A name begins with
+//! its group, so that a word on the command line chooses a group.
 
 use super::case::{Case, Kind, Party, Traffic};
 use super::schedule::Shape;
