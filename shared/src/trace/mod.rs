@@ -125,11 +125,7 @@ impl Format {
     pub const fn block_tokens(self) -> u32 {
         match self {
             Self::Bailian => 16,
-            Self::Mooncake
-            | Self::RawPayload
-            | Self::AzureCsv
-            | Self::BurstGpt
-            | Self::Otel => 512,
+            Self::Mooncake | Self::RawPayload | Self::AzureCsv | Self::BurstGpt | Self::Otel => 512,
             Self::Baseten | Self::Agentic => 64,
             Self::RagPulse => 1,
         }
