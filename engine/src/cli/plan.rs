@@ -28,7 +28,7 @@ use crate::cli::printing;
 use crate::cli::report::GoalFlags;
 use crate::cli::steps;
 use crate::error::EngineError;
-use crate::plan::{self, LeftOut, Plan};
+use crate::plan::{self, Plan};
 use crate::render::{Preview, budget_bytes, check_prompts, settle_lengths};
 use crate::trace;
 
@@ -120,33 +120,37 @@ fn tell_what_is_odd(args: &Args, trace: &Trace, plan: &Plan, synthesised: &[Stri
     {
         tell(warning);
     }
-    if let Some(words) = left_out(&plan.left_out) {
+    let left_out = plan.left_out.words();
+    if !left_out.is_empty() {
         let (planned, all) = (plan.rows.len(), trace.source.rows * u64::from(plan.copies));
         let copies = if plan.copies == 1 { "" } else { " of all copies" };
         let (rows, are) = (counted(all, "row"), agreeing(planned as u64, "is", "are"));
-        tell(&format!("{planned} of {rows}{copies} {are} planned: {words}"));
+        tell(&format!("{planned} of {rows}{copies} {are} planned: {}", left_out.join(", ")));
     }
 }
 
-/// One line of the output.
+/// One line of the output. The last three keys are there only where they say something.
 #[derive(Serialize)]
-struct Line<'a> {
-    request: u32,
-    row: u64,
-    source: &'a str,
-    session: &'a str,
-    turn: u32,
-    due_ns: Option<i64>,
-    after: Option<u32>,
-    think_ns: Option<i64>,
-    input_tokens: Option<u32>,
-    max_tokens: Option<u32>,
-    min_tokens: Option<u32>,
-    hash_ids: &'a [u64],
+pub(super) struct Line<'a> {
+    pub(super) request: u32,
+    pub(super) row: u64,
+    pub(super) source: &'a str,
+    pub(super) session: &'a str,
+    pub(super) turn: u32,
+    pub(super) due_ns: Option<i64>,
+    pub(super) after: Option<u32>,
+    pub(super) think_ns: Option<i64>,
+    pub(super) input_tokens: Option<u32>,
+    pub(super) max_tokens: Option<u32>,
+    pub(super) min_tokens: Option<u32>,
+    pub(super) hash_ids: &'a [u64],
     #[serde(skip_serializing_if = "Option::is_none")]
-    copy: Option<u32>,
+    pub(super) copy: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cancel_after_ns: Option<i64>,
+    pub(super) cancel_after_ns: Option<i64>,
+    /// Ends of sub-agents that it waits for as well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) also_after: Vec<u32>,
 }
 
 fn print(
@@ -198,24 +202,8 @@ fn line_of<'a>(plan: &'a Plan, trace: &'a Trace, row: &PlanRow, hash_ids: &'a [u
         hash_ids,
         copy: (plan.copies > 1).then(|| plan.copy(row.request)),
         cancel_after_ns: plan.cancel_after(row.request),
+        also_after: Vec::new(),
     }
-}
-
-/// What the options leave out, in words; `None` when it is nothing.
-fn left_out(left_out: &LeftOut) -> Option<String> {
-    let parts: Vec<String> = [
-        (left_out.not_sampled, ["is", "are"], "of sessions that are not sampled"),
-        (left_out.before_start, ["lies", "lie"], "before the window"),
-        (left_out.after_end, ["lies", "lie"], "after the window"),
-        (left_out.too_long, ["has", "have"], "more input tokens than --max-isl"),
-        (left_out.beyond_duration, ["is", "are"], "due after --benchmark-duration"),
-        (left_out.beyond_count, ["is", "are"], "beyond --request-count"),
-    ]
-    .into_iter()
-    .filter(|(rows, _, _)| *rows > 0)
-    .map(|(rows, [one, more], why)| format!("{rows} {} {why}", agreeing(rows, one, more)))
-    .collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// A line on stderr; a stderr that nobody reads is no reason to stop.

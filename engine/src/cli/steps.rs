@@ -9,31 +9,11 @@ use std::io::{self, BufWriter, Write};
 use onbeat_shared::counted::{agreeing, counted};
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::agentic::Agentic;
-use serde::Serialize;
 
-use crate::cli::plan::tell;
+use crate::cli::plan::{Line, tell};
 use crate::cli::printing;
 use crate::error::EngineError;
 use crate::plan::Steps;
-
-/// One line of the output.
-#[derive(Serialize)]
-struct Line<'a> {
-    request: u32,
-    row: u64,
-    source: &'a str,
-    session: &'a str,
-    turn: u32,
-    due_ns: Option<i64>,
-    after: Option<u32>,
-    think_ns: Option<i64>,
-    input_tokens: Option<u32>,
-    max_tokens: Option<u32>,
-    min_tokens: Option<u32>,
-    hash_ids: &'a [u64],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    also_after: Vec<u32>,
-}
 
 /// Prints the steps of an agentic trace, at most so many.
 ///
@@ -91,6 +71,8 @@ fn print(
             max_tokens: record.output_tokens,
             min_tokens: None,
             hash_ids: &hash_ids,
+            copy: None,
+            cancel_after_ns: None,
             also_after: step.also_after.iter().map(|request| request.0).collect(),
         };
         serde_json::to_writer(&mut *out, &line)?;

@@ -24,6 +24,7 @@ mod warm_up;
 
 use std::fmt;
 
+use onbeat_shared::counted::agreeing;
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::log::recorded_row::RecordedRow;
 use onbeat_shared::trace::Trace;
@@ -94,6 +95,25 @@ pub struct LeftOut {
     pub beyond_duration: u64,
     /// Beyond the first `--request-count`.
     pub beyond_count: u64,
+}
+
+impl LeftOut {
+    /// Why rows are left out and how many, in words; nothing for what no row is left out for.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        [
+            (self.not_sampled, ["is", "are"], "of sessions that are not sampled"),
+            (self.before_start, ["lies", "lie"], "before --fixed-schedule-start-offset"),
+            (self.after_end, ["lies", "lie"], "after --fixed-schedule-end-offset"),
+            (self.too_long, ["has", "have"], "more input tokens than --max-isl"),
+            (self.beyond_duration, ["is", "are"], "due after --benchmark-duration"),
+            (self.beyond_count, ["is", "are"], "beyond --request-count"),
+        ]
+        .into_iter()
+        .filter(|(rows, _, _)| *rows > 0)
+        .map(|(rows, [one, more], why)| format!("{rows} {} {why}", agreeing(rows, one, more)))
+        .collect()
+    }
 }
 
 /// Makes a trace into a schedule.

@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use onbeat_shared::counted::{agreeing, counted};
+use onbeat_shared::counted::counted;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::record::Record;
 use onbeat_shared::units::NANOS_PER_SECOND;
@@ -236,20 +236,8 @@ fn turns_in_order(trace: &Trace, sends: &mut Vec<Send>) {
 
 /// Why nothing is left.
 fn nothing(trace: &Trace, left_out: &LeftOut) -> String {
-    let parts: Vec<String> = [
-        (left_out.not_sampled, ["is", "are"], "of sessions that are not sampled"),
-        (left_out.before_start, ["lies", "lie"], "before --fixed-schedule-start-offset"),
-        (left_out.after_end, ["lies", "lie"], "after --fixed-schedule-end-offset"),
-        (left_out.too_long, ["has", "have"], "more input tokens than --max-isl"),
-        (left_out.beyond_duration, ["is", "are"], "due after --benchmark-duration"),
-        (left_out.beyond_count, ["is", "are"], "beyond --request-count"),
-    ]
-    .into_iter()
-    .filter(|(rows, _, _)| *rows > 0)
-    .map(|(rows, [one, more], why)| format!("{rows} {} {why}", agreeing(rows, one, more)))
-    .collect();
     let all = counted(trace.records.len() as u64, "row");
-    format!("of the trace's {all}, {}", parts.join(" and "))
+    format!("of the trace's {all}, {}", left_out.words().join(" and "))
 }
 
 #[cfg(test)]

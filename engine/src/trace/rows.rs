@@ -4,6 +4,7 @@
 //! must fit the prompt's length, and counters of what is odd. What they do not share (units,
 //! required members, sessions) is asked of the format's own module.
 
+use onbeat_shared::counted::counted;
 use onbeat_shared::trace::blocks::{BLOCK_IDS_MAX, BlockIds};
 use onbeat_shared::trace::decimal::{Decimal, DecimalError};
 use onbeat_shared::trace::record::Record;
@@ -239,12 +240,14 @@ impl RowReader {
         }
         if !self.lenient {
             let found = format!(
-                "{count} ids of {} tokens each, but input_length is {input_tokens}",
+                "{} of {} tokens each, but input_length is {input_tokens}",
+                counted(count.into(), "id"),
                 self.block_tokens
             );
             let right = format!(
-                "at most {fitting} ids (--lenient cuts the others off; --isl-block-size names \
-                 another block size)"
+                "at most {} (--lenient cuts the others off; --isl-block-size names another block \
+                 size)",
+                counted(fitting.into(), "id")
             );
             return Err(Fault::field(HASH_IDS, found, right));
         }

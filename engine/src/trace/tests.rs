@@ -109,7 +109,8 @@ fn wrong_values_name_field_found_and_right() {
         (row("0", "1", "\"9\"", "[]"), "field \"output_length\": found \"9\""),
         (row("0", "1", "1", "[1.5]"), "field \"hash_ids\": found [1.5]"),
         (row("0", "20", "5", "[0,1]"), "found 2 ids of 512 tokens each, but input_length is 20"),
-        (row("0", "0", "5", "[0]"), "input_length is 0"),
+        (row("0", "20", "5", "[0,1]"), "right would be at most 1 id (--lenient"),
+        (row("0", "0", "5", "[0]"), "found 1 id of 512 tokens each, but input_length is 0"),
         ("{\"timestamp\":0,\"output_length\":1,\"input_length\":null}".into(), "\"input_length\""),
         (
             "{\"chat_id\":\"a\",\"timestamp\":0,\"input_length\":1,\"output_length\":1}".into(),
