@@ -6,6 +6,7 @@
 
 pub mod cancel;
 pub mod deadline;
+pub mod heard;
 pub mod queue;
 pub mod reuse;
 pub mod session;

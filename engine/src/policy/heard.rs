@@ -1,0 +1,126 @@
+//! What pacing cores tell the director: facts about requests and users, each with its time.
+//!
+//! A core puts these into its bounded queue as they happen and never waits for anybody to read
+//! them. Every fact carries all that the director needs to know, so that none has to be looked up
+//! on a core. The run's log and the report do not come from here: cores write their own records.
+
+use onbeat_shared::log::outcome::Class;
+use onbeat_shared::units::{RunNanos, SessionIndex};
+
+/// One fact.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Heard {
+    /// A request left: its first byte was handed to the kernel.
+    Sent {
+        /// When.
+        at: RunNanos,
+        /// Whose: the user's number, for a sub-agent that of the user it works for.
+        user: u32,
+        /// The player's session: one request at a time.
+        session: SessionIndex,
+        /// The trace's record it replays.
+        record: u32,
+        /// Tokens of its prompt.
+        input_tokens: u32,
+        /// Those of them that no earlier request of this player's conversation could have left in
+        /// a cache: what admission was asked to pay for.
+        fresh_tokens: u32,
+        /// From when it was due to when it was admitted.
+        queued_ns: i64,
+    },
+    /// The first token of its answer came; for an answer in one piece, all of it.
+    FirstToken {
+        /// When.
+        at: RunNanos,
+        /// The player's session.
+        session: SessionIndex,
+        /// From `Sent` to here.
+        ttft_ns: i64,
+        /// The request's own, as in `Sent`.
+        fresh_tokens: u32,
+    },
+    /// A request ended, however.
+    Ended {
+        /// When.
+        at: RunNanos,
+        /// Whose, as in `Sent`.
+        user: u32,
+        /// The player's session.
+        session: SessionIndex,
+        /// The trace's record it replayed.
+        record: u32,
+        /// How.
+        class: Class,
+        /// Tokens of the answer.
+        tokens: u32,
+        /// From the first token to the last; 0 where there was none, or all came at once.
+        decode_ns: i64,
+        /// Whether any token came.
+        had_first_token: bool,
+    },
+    /// A sub-agent of this user began.
+    AgentEntered {
+        /// When.
+        at: RunNanos,
+        /// The user it works for.
+        user: u32,
+    },
+    /// A sub-agent of this user is done.
+    AgentLeft {
+        /// When.
+        at: RunNanos,
+        /// The user it works for.
+        user: u32,
+    },
+    /// A user is done; its sub-agents that nobody waits for may go on.
+    Left {
+        /// When.
+        at: RunNanos,
+        /// Which user.
+        user: u32,
+        /// Its conversation.
+        conversation: u32,
+        /// The cue of its own part that it would have come to next.
+        cue: u32,
+        /// How.
+        how: Leaving,
+    },
+    /// A user or sub-agent was not admitted and backs off.
+    Limited {
+        /// When.
+        at: RunNanos,
+        /// Whose, as in `Sent`.
+        user: u32,
+        /// The player's session.
+        session: SessionIndex,
+        /// When it will try again.
+        until: RunNanos,
+    },
+}
+
+/// How a user leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// It came to the end of its conversation.
+    Completed,
+    /// The next request of its conversation has more tokens than a request may have.
+    Truncated,
+    /// The run ended first.
+    Stopped,
+}
+
+impl Heard {
+    /// When it happened.
+    #[must_use]
+    pub const fn at(&self) -> RunNanos {
+        match *self {
+            Self::Sent { at, .. }
+            | Self::FirstToken { at, .. }
+            | Self::Ended { at, .. }
+            | Self::AgentEntered { at, .. }
+            | Self::AgentLeft { at, .. }
+            | Self::Left { at, .. }
+            | Self::Limited { at, .. } => at,
+        }
+    }
+}
