@@ -5,7 +5,7 @@
 //! on a core. The run's log and the report do not come from here: cores write their own records.
 
 use onbeat_shared::log::outcome::Class;
-use onbeat_shared::units::{RunNanos, SessionIndex};
+use onbeat_shared::units::RunNanos;
 
 /// One fact.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,28 +16,15 @@ pub enum Heard {
         at: RunNanos,
         /// Whose: the user's number, for a sub-agent that of the user it works for.
         user: u32,
-        /// The player's session: one request at a time.
-        session: SessionIndex,
         /// The trace's record it replays.
         record: u32,
-        /// Tokens of its prompt.
-        input_tokens: u32,
-        /// Those of them that no earlier request of this player's conversation could have left in
-        /// a cache: what admission was asked to pay for.
-        fresh_tokens: u32,
-        /// From when it was due to when it was admitted.
-        queued_ns: i64,
     },
     /// The first token of its answer came; for an answer in one piece, all of it.
     FirstToken {
         /// When.
         at: RunNanos,
-        /// The player's session.
-        session: SessionIndex,
         /// From `Sent` to here.
         ttft_ns: i64,
-        /// The request's own, as in `Sent`.
-        fresh_tokens: u32,
     },
     /// A request ended, however.
     Ended {
@@ -45,8 +32,6 @@ pub enum Heard {
         at: RunNanos,
         /// Whose, as in `Sent`.
         user: u32,
-        /// The player's session.
-        session: SessionIndex,
         /// The trace's record it replayed.
         record: u32,
         /// How.
@@ -89,10 +74,6 @@ pub enum Heard {
     Limited {
         /// When.
         at: RunNanos,
-        /// Whose, as in `Sent`.
-        user: u32,
-        /// The player's session.
-        session: SessionIndex,
         /// When it will try again.
         until: RunNanos,
     },
