@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::block::{BLOCK_BYTES, BLOCK_HEADER_BYTES, BlockKind, sealed};
 use super::plan_row::PLAN_ROW_BYTES;
 use super::record::RECORD_BYTES;
+use super::user_facts::UserFacts;
 use super::{FORMAT_VERSION, LogError, READABLE_FROM};
 use crate::counted::counted;
 use crate::units::CoreIndex;
@@ -85,6 +86,11 @@ pub struct Manifest {
     /// How requests were encrypted; `None`: they were not, or the log is of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
+    /// Options and facts of a user-driven run: the plan table then holds templates, one for each
+    /// record of the trace, and requests are told by [`super::Record::Step`]. `None`: every row of
+    /// the plan is a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<Box<UserFacts>>,
 }
 
 /// What a prefix cache of one size would have.
@@ -210,6 +216,7 @@ impl Manifest {
             cache_curve: Vec::new(),
             warm_up: None,
             tls: None,
+            users: None,
         }
     }
 }
@@ -219,7 +226,8 @@ impl Manifest {
 pub struct TraceSource {
     /// File name without its folder.
     pub name: String,
-    /// SHA-256 of its bytes, in hexadecimal.
+    /// SHA-256 of its bytes, in hexadecimal. Empty in a log that was begun before it was known: see
+    /// [`Footer::trace_sha256`].
     pub sha256: String,
     /// The format it was read as.
     pub format: String,
@@ -273,6 +281,10 @@ pub struct Footer {
     pub closing: Closing,
     /// Totals per core.
     pub cores: Vec<CoreTotals>,
+    /// The trace's SHA-256 where it was not known when the run began; `None`: the manifest says it,
+    /// or the trace was changed meanwhile, or the user did not wait for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_sha256: Option<String>,
 }
 
 /// The two clocks at the end of a run.

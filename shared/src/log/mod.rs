@@ -27,8 +27,8 @@
 //!
 //! ```text
 //!  0..8   mark            89 42 45 41 54 0D 0A 1A  ("\x89BEAT\r\n\x1A": notices text-mode copies)
-//!  8..10  version         u16, this is 3 (1 had no records of several content events, 2 no
-//!                         Recorded blocks)
+//!  8..10  version         u16, this is 4 (1 had no records of several content events, 2 no
+//!                         Recorded blocks, 3 no user-driven runs)
 //! 10..12  readable from   u16, oldest format version whose readers may read the file
 //! 12..14  header bytes    u16, 64
 //! 14..16  block header    u16, 32
@@ -105,6 +105,8 @@ pub mod recorded_row;
 #[doc(hidden)]
 pub mod sample;
 pub mod together;
+pub mod user_facts;
+pub mod users;
 
 #[cfg(test)]
 mod properties;
@@ -116,14 +118,16 @@ pub use header::{
     CacheSize, Closing, CoreTotals, Footer, Host, Manifest, Pacing, Tls, TraceSource, WarmUp,
     WarmUpRequest, file_header, footer_block, manifest_block,
 };
-pub use outcome::{Class, FinishReason, Outcome};
+pub use outcome::{Class, DoneFlags, FinishReason, Outcome};
 pub use plan_row::{PLAN_ROW_BYTES, PlanRow};
-pub use record::{ChunkKind, ContentEvent, DoneFlags, RECORD_BYTES, Record, UNKNOWN_TOKENS, Usage};
+pub use record::{ChunkKind, ContentEvent, RECORD_BYTES, Record, UNKNOWN_TOKENS, Usage};
 pub use recorded_row::{RECORDED_ROW_BYTES, RecordedRow};
 pub use together::{TOGETHER_MAX, Together};
+pub use user_facts::{PoolFacts, UserFacts, UserGoals, UserLimits, UserPrompts, UserTiming};
+pub use users::{ASSESSMENT_PARTS, Assessment, LimitedBy, RampReason, StepFlags, UserEvent};
 
 /// The version of the format that this code writes, and the newest it reads.
-pub const FORMAT_VERSION: u16 = 3;
+pub const FORMAT_VERSION: u16 = 4;
 
 /// The oldest version whose readers may read what this code writes: one that does not know records
 /// of several content events would count too few.

@@ -217,6 +217,39 @@ impl FinishReason {
     }
 }
 
+/// Rare facts about a request's end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DoneFlags(pub u8);
+
+impl DoneFlags {
+    /// `[DONE]` was seen.
+    pub const DONE_MARK: Self = Self(1);
+    /// It was sent again once because a reused connection had been closed under it.
+    pub const RESENT: Self = Self(2);
+    /// Bytes came after the answer's end and were ignored. The connection was dropped, unless they
+    /// were events between `[DONE]` and a proper end of the body.
+    pub const STRAY_BYTES: Self = Self(4);
+    /// Its body was not rendered when it was due.
+    pub const UNDERRUN: Self = Self(8);
+    /// The answer arrived before the whole request had left.
+    pub const EARLY_ANSWER: Self = Self(16);
+    /// Later turns repeat the answer, and not all of it: its text found no room, or it has tool
+    /// calls.
+    pub const REPLY_CUT: Self = Self(32);
+
+    /// Both together.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether every bit of `other` is set.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

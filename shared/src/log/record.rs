@@ -5,9 +5,11 @@
 //! reader skips kinds it does not know. Records are encoded on the pacing core, so encoding is a
 //! copy of 32 bytes and nothing else; framing, sequence and checksum belong to [`super::block`].
 
+pub use super::outcome::DoneFlags;
 use super::outcome::{Class, FinishReason};
 use super::together::{TOGETHER_MAX, Together};
-use crate::units::{RequestIndex, RunNanos};
+use super::users::{self, ASSESSMENT_PART_BYTES, StepFlags, UserEvent};
+use crate::units::{RequestIndex, RunNanos, SessionIndex};
 
 /// Bytes of one encoded record.
 pub const RECORD_BYTES: usize = 32;
@@ -201,6 +203,55 @@ pub enum Record {
         /// The host's monotonic clock, which all of its processes share.
         monotonic_ns: u64,
     },
+    /// What a user sends: written right before the request's first [`Record::Dispatch`], by the
+    /// same core, in user-driven runs only. `flags`: [`StepFlags`], `time`: template | session <<
+    /// 32, `x`: after (`u32::MAX`: none) | body bytes << 32, `y`: ideal | ideal set << 32
+    /// (`u32::MAX`: unknown).
+    Step {
+        /// Which request.
+        request: RequestIndex,
+        /// The row of the plan table that it is made from.
+        template: u32,
+        /// The run's session of the user or sub-agent that sends it.
+        session: SessionIndex,
+        /// The request before it of the same session, if there is one.
+        after: Option<RequestIndex>,
+        /// Bytes of its body.
+        body_bytes: u32,
+        /// Tokens of its prompt that an endless cache has: the longest prefix of block ids that
+        /// this run has sent, the warm prefix included.
+        ideal_cached: Option<u32>,
+        /// The same for blocks in any place (the tool's figure).
+        ideal_set: Option<u32>,
+        /// More facts.
+        flags: StepFlags,
+    },
+    /// What happened to a user or one of its sub-agents, in user-driven runs only. `flags`: event,
+    /// request field: session, `a`: copy or [`LimitedBy`], `x`: template | cue << 32, done | total
+    /// << 32, or back-off (ns), `y`: parent session (`u32::MAX`: none) | number << 32.
+    User {
+        /// The run's session of the user or sub-agent.
+        session: SessionIndex,
+        /// When.
+        time: RunNanos,
+        /// What.
+        event: UserEvent,
+        /// The session that started it, if it is a sub-agent.
+        parent: Option<SessionIndex>,
+        /// Of a user, its number (`User-001` has 1); of a sub-agent, its number among its parent's
+        /// (`-SA1` has 1).
+        number: u32,
+    },
+    /// A part of a decision of the ramp, see [`super::Assessment`]. `flags`: part, request field:
+    /// period; the 24 bytes of time, `x` and `y` hold the part.
+    Assessment {
+        /// Number of the period, from 1.
+        period: u32,
+        /// Place of this part, from zero.
+        part: u8,
+        /// The part.
+        bytes: [u8; ASSESSMENT_PART_BYTES],
+    },
 }
 
 /// The fields of a [`Record::Chunk`], or one event of a [`Record::Chunks`].
@@ -225,39 +276,6 @@ impl From<ContentEvent> for Record {
     }
 }
 
-/// Rare facts about a request's end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DoneFlags(pub u8);
-
-impl DoneFlags {
-    /// `[DONE]` was seen.
-    pub const DONE_MARK: Self = Self(1);
-    /// It was sent again once because a reused connection had been closed under it.
-    pub const RESENT: Self = Self(2);
-    /// Bytes came after the answer's end and were ignored. The connection was dropped, unless they
-    /// were events between `[DONE]` and a proper end of the body.
-    pub const STRAY_BYTES: Self = Self(4);
-    /// Its body was not rendered when it was due.
-    pub const UNDERRUN: Self = Self(8);
-    /// The answer arrived before the whole request had left.
-    pub const EARLY_ANSWER: Self = Self(16);
-    /// Later turns repeat the answer, and not all of it: its text found no room, or it has tool
-    /// calls.
-    pub const REPLY_CUT: Self = Self(32);
-
-    /// Both together.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether every bit of `other` is set.
-    #[must_use]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
 const NO_TIME: i64 = i64::MIN;
 
 const KIND_DISPATCH: u8 = 1;
@@ -273,17 +291,20 @@ const KIND_CONNECT: u8 = 10;
 const KIND_LOST: u8 = 11;
 const KIND_ANCHOR: u8 = 12;
 const KIND_CHUNKS: u8 = 13;
+pub(super) const KIND_STEP: u8 = 14;
+pub(super) const KIND_USER: u8 = 15;
+const KIND_ASSESSMENT: u8 = 16;
 
 /// The raw fields every record shares, before they are given a meaning.
 #[derive(Clone, Copy, Default)]
-struct Raw {
-    kind: u8,
-    flags: u8,
-    a: u16,
-    request: u32,
-    time: i64,
-    x: u64,
-    y: u64,
+pub(super) struct Raw {
+    pub(super) kind: u8,
+    pub(super) flags: u8,
+    pub(super) a: u16,
+    pub(super) request: u32,
+    pub(super) time: i64,
+    pub(super) x: u64,
+    pub(super) y: u64,
 }
 
 impl Raw {
@@ -383,6 +404,12 @@ impl Record {
                 y: monotonic_ns,
                 ..Raw::stamped(KIND_ANCHOR, RequestIndex(u32::MAX), time)
             },
+            Self::Step { .. } | Self::User { .. } => users::raw(self),
+            Self::Assessment { period, part, bytes } => {
+                let raw = Raw { flags: part, ..Raw::default() };
+                let raw = Raw { kind: KIND_ASSESSMENT, request: period, ..raw };
+                return filled(raw, &bytes);
+            }
         }
         .to_bytes()
     }
@@ -467,6 +494,13 @@ impl Record {
             },
             KIND_LOST => Self::Lost { time, count: raw.x },
             KIND_ANCHOR => Self::Anchor { time, unix_ns: raw.x, monotonic_ns: raw.y },
+            KIND_STEP => users::step(raw),
+            KIND_USER => users::user(raw)?,
+            KIND_ASSESSMENT => {
+                let mut part = [0; ASSESSMENT_PART_BYTES];
+                part.copy_from_slice(&bytes[8..]);
+                Self::Assessment { period: raw.request, part: raw.flags, bytes: part }
+            }
             _ => return None,
         })
     }
@@ -474,7 +508,7 @@ impl Record {
 
 impl Raw {
     #[inline]
-    fn stamped(kind: u8, request: RequestIndex, time: RunNanos) -> Self {
+    pub(super) fn stamped(kind: u8, request: RequestIndex, time: RunNanos) -> Self {
         Self { kind, request: request.0, time: time.0, ..Self::default() }
     }
 }
@@ -485,7 +519,11 @@ fn text(
     used: u8,
     bytes: &[u8; TEXT_PART_BYTES],
 ) -> [u8; RECORD_BYTES] {
-    let raw = Raw { flags: used, a: part, ..Raw::stamped(KIND_TEXT, request, RunNanos(0)) };
+    filled(Raw { flags: used, a: part, ..Raw::stamped(KIND_TEXT, request, RunNanos(0)) }, bytes)
+}
+
+/// A record whose last 24 bytes are these.
+fn filled(raw: Raw, bytes: &[u8; TEXT_PART_BYTES]) -> [u8; RECORD_BYTES] {
     let mut out = raw.to_bytes();
     out[8..].copy_from_slice(bytes);
     out
@@ -502,16 +540,16 @@ fn words(bytes: [u8; TOGETHER_MAX]) -> [u64; 2] {
     [word(0), word(8)]
 }
 
-const fn pair(low: u32, high: u32) -> u64 {
+pub(super) const fn pair(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
-fn low(word: u64) -> u32 {
+pub(super) fn low(word: u64) -> u32 {
     let bytes = word.to_le_bytes();
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-fn high(word: u64) -> u32 {
+pub(super) fn high(word: u64) -> u32 {
     low(word >> 32)
 }
 

@@ -192,6 +192,7 @@ impl Sample {
                 unix_ns: started_unix_ns.saturating_add_signed(last),
             },
             cores: Vec::new(),
+            trace_sha256: None,
         }
     }
 }
@@ -394,7 +395,8 @@ fn written_at(record: &Record) -> RunNanos {
         | Record::Anchor { time, .. } => time,
         Record::Stall { start, length_ns } => RunNanos(start.0.saturating_add_unsigned(length_ns)),
         Record::Connect { end, .. } => end,
-        Record::Text { .. } => RunNanos(0),
+        Record::User { time, .. } => time,
+        Record::Text { .. } | Record::Step { .. } | Record::Assessment { .. } => RunNanos(0),
     }
 }
 
@@ -440,6 +442,7 @@ fn manifest() -> Manifest {
         cache_curve: Vec::new(),
         warm_up: None,
         tls: None,
+        users: None,
     }
 }
 
