@@ -4,9 +4,11 @@
 //! called from a test with any time. Each pacing core owns its own instances, for the sessions it
 //! replays.
 
+pub mod admission;
 pub mod cancel;
 pub mod deadline;
 pub mod heard;
+pub mod players;
 pub mod queue;
 pub mod reuse;
 pub mod session;
