@@ -19,7 +19,8 @@ pub enum Heard {
         /// The trace's record it replays.
         record: u32,
     },
-    /// The first token of its answer came; for an answer in one piece, all of it.
+    /// The first token of its answer came. An answer in one piece tells nothing of its first token
+    /// and has no such fact.
     FirstToken {
         /// When.
         at: RunNanos,
