@@ -30,6 +30,7 @@ pub mod concurrency;
 pub mod goal;
 pub mod latency;
 pub mod lateness;
+pub mod periods;
 pub mod quantile;
 pub mod report;
 pub mod schedule;

@@ -59,13 +59,14 @@ pub(super) fn build(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Run,
     join.anchors.sort_by_key(|anchor| anchor.time);
     join.losses.sort_by_key(|loss| loss.time);
     let mut warnings = blocks.warnings(&plan);
-    let planned = u32::try_from(plan.len()).unwrap_or(u32::MAX);
     warnings.extend(join.warnings(blocks.footer.as_deref()));
+    let manifest = blocks.manifest(plan.len());
     Ok(Run {
-        manifest: blocks.manifest.map_or_else(|| Manifest::lost(planned), |manifest| *manifest),
+        manifest,
         footer: blocks.footer.map(|footer| *footer),
         plan,
         sessions,
+        users: None,
         recorded,
         requests: join.requests,
         chunks,
@@ -133,6 +134,19 @@ impl<'a> Blocks<'a> {
             return Err(LogError::NoManifest { reason: blocks.instead_of_manifest() });
         }
         Ok(blocks)
+    }
+
+    /// The manifest, with what only the footer knows.
+    fn manifest(&mut self, planned: usize) -> Manifest {
+        let planned = u32::try_from(planned).unwrap_or(u32::MAX);
+        let lost = || Manifest::lost(planned);
+        let mut manifest = self.manifest.take().map_or_else(lost, |manifest| *manifest);
+        let late = self.footer.as_ref().and_then(|footer| footer.trace_sha256.clone());
+        let sha256 = &mut manifest.trace.sha256;
+        if sha256.is_empty() || late.is_some() {
+            *sha256 = late.unwrap_or_else(|| "unknown".to_owned());
+        }
+        manifest
     }
 
     fn instead_of_manifest(&self) -> String {

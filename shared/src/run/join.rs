@@ -123,7 +123,10 @@ impl Join {
             | Record::Stall { .. }
             | Record::Connect { .. }
             | Record::Lost { .. }
-            | Record::Anchor { .. } => {}
+            | Record::Anchor { .. }
+            | Record::Step { .. }
+            | Record::User { .. }
+            | Record::Assessment { .. } => {}
         }
     }
 
@@ -299,7 +302,10 @@ fn request_of(record: &Record) -> Option<RequestIndex> {
         Record::Stall { .. }
         | Record::Connect { .. }
         | Record::Lost { .. }
-        | Record::Anchor { .. } => None,
+        | Record::Anchor { .. }
+        | Record::Step { .. }
+        | Record::User { .. }
+        | Record::Assessment { .. } => None,
     }
 }
 

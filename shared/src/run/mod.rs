@@ -13,10 +13,12 @@ pub mod chunks;
 pub mod events;
 mod join;
 pub mod requests;
+pub mod users;
 
 pub use chunks::{Chunk, ChunkRow, Chunks};
 pub use events::{Anchor, Connect, Loss, Stall, Stalls};
 pub use requests::{End, Requests};
+pub use users::{Left, Limit, User, Users};
 
 use crate::log::{Footer, LogError, Manifest, PlanRow, RecordedRow};
 use crate::units::RequestIndex;
@@ -64,6 +66,9 @@ pub struct Run {
     pub damaged_bytes: u64,
     /// What a reader of this run must know, in words.
     pub warnings: Vec<String>,
+    /// Users, if the run was driven by users; then [`Run::plan`] has one row per request that left,
+    /// and [`Run::sessions`] are the users' names.
+    pub users: Option<Users>,
     recorded: Vec<RecordedRow>,
     texts: Vec<(u32, Box<str>)>,
 }
