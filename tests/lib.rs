@@ -20,6 +20,7 @@ use onbeat::net::target::Target;
 use onbeat::net::way::WayOptions;
 use onbeat::plan::PlanOptions;
 use onbeat::policy::deadline::Limits;
+use onbeat::policy::options::UserOptions;
 use onbeat::policy::reuse::Strategy;
 use onbeat::readiness::Readiness;
 use onbeat::render::RenderOptions;
@@ -222,6 +223,7 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
         trace,
         trace_options: TraceOptions::default(),
         given: Vec::new(),
+        users: UserOptions::default(),
         plan: PlanOptions::default(),
         render: RenderOptions::default(),
         target: Target::parse(url).expect("a URL"),

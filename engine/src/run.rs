@@ -27,6 +27,7 @@ use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
 use crate::plan::{self, Plan, PlanOptions};
 use crate::policy::deadline::Limits;
+use crate::policy::options::UserOptions;
 use crate::policy::reuse::Strategy;
 use crate::readiness::{self, Readiness};
 use crate::render::supply::Source;
@@ -49,6 +50,8 @@ pub struct RunConfig {
     pub given: Vec<&'static str>,
     /// How to schedule it; `cores` is filled in from [`RunConfig::cores`].
     pub plan: PlanOptions,
+    /// How users replay it, if it is agentic.
+    pub users: UserOptions,
     /// How to write requests; destinations are filled in from [`RunConfig::target`].
     pub render: RenderOptions,
     /// The server.

@@ -22,6 +22,7 @@ use crate::net::target::Target;
 use crate::net::way::WayOptions;
 use crate::plan::PlanOptions;
 use crate::policy::deadline::Limits;
+use crate::policy::options::UserOptions;
 use crate::policy::reuse::Strategy;
 use crate::readiness::Readiness;
 use crate::render::RenderOptions;
@@ -91,6 +92,7 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
         trace,
         trace_options: TraceOptions::default(),
         given: Vec::new(),
+        users: UserOptions::default(),
         plan: PlanOptions::default(),
         render: RenderOptions { model: "onbeat-mock".to_owned(), ..RenderOptions::default() },
         target,

@@ -21,6 +21,7 @@ use crate::cli::flags::run::RunFlags;
 use crate::cli::flags::target::TargetFlags;
 use crate::cli::flags::timing::TimingFlags;
 use crate::cli::flags::trace::TraceFlags;
+use crate::cli::flags::users::UserFlags;
 use crate::cli::inputs;
 use crate::cli::progress::Terminal;
 use crate::cli::report::{self, GoalFlags, SliceFlags};
@@ -40,6 +41,8 @@ pub struct Args {
     timing: TimingFlags,
     #[command(flatten)]
     cancel: CancelFlags,
+    #[command(flatten)]
+    users: UserFlags,
     #[command(flatten)]
     target: TargetFlags,
     #[command(flatten)]
@@ -69,6 +72,7 @@ impl Args {
                 warm_up: self.run.warmup_request_count,
                 ..self.cancel.apply(self.timing.options(self.body.seed)?)
             },
+            users: self.users.options(self.body.seed, &self.goals)?,
             render: self.body.options()?,
             target,
             more_targets,
@@ -113,6 +117,7 @@ impl Args {
             "trace": trace_flags,
             "schedule": json!(self.timing),
             "cancellations": json!(self.cancel),
+            "users": json!(self.users),
             "server": json!(self.target),
             "requests": json!(self.body),
             "run": run_flags,

@@ -22,6 +22,7 @@ use super::flags::number::{real, whole};
 use super::flags::target::{nanos, seconds};
 use super::{printing, summary};
 use crate::error::EngineError;
+use crate::policy::options::{Slo, UserOptions};
 
 /// Bytes of a log that tell it from anything else: its header, and the mark of what follows it.
 const LOOK_BYTES: u64 = 4_096;
@@ -100,6 +101,19 @@ pub struct GoalFlags {
 }
 
 impl GoalFlags {
+    /// The goals of an agentic run: kv-cache-tester's where the user has none of these.
+    ///
+    /// # Errors
+    /// If a limit is no positive number.
+    pub fn for_users(&self) -> Result<Slo, EngineError> {
+        self.goals()?;
+        let slo = UserOptions::default().slo;
+        Ok(Slo {
+            ttft_ns: self.slo_ttft.map_or(slo.ttft_ns, nanos),
+            decode_tps: self.slo_decode_tps.unwrap_or(slo.decode_tps),
+        })
+    }
+
     /// The goals as meant.
     ///
     /// # Errors

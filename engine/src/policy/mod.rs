@@ -8,6 +8,7 @@ pub mod admission;
 pub mod cancel;
 pub mod deadline;
 pub mod heard;
+pub mod options;
 pub mod players;
 pub mod queue;
 pub mod reuse;

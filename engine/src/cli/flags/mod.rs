@@ -15,6 +15,7 @@ pub mod run;
 pub mod target;
 pub mod timing;
 pub mod trace;
+pub mod users;
 
 use serde::{Serialize, Serializer};
 

@@ -290,7 +290,7 @@ fn share(text: &str) -> Result<Typed<Option<Share>>, String> {
     Ok(Typed { text: text.to_owned(), value })
 }
 
-fn positive_seconds(text: &str) -> Result<Typed<i64>, String> {
+pub(super) fn positive_seconds(text: &str) -> Result<Typed<i64>, String> {
     let seconds = typed(text, "seconds, like 2.5", |number| number.scaled(9))?;
     if seconds.value <= 0 {
         return Err("give more than 0 seconds".to_owned());
