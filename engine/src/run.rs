@@ -131,7 +131,7 @@ pub struct Ran {
 /// has been sent then.
 pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError> {
     let options = TraceOptions { prompts_follow: true, ..config.trace_options };
-    let digesting = trace::Digesting::start(&config.trace, &options)?;
+    let mut digesting = trace::Digesting::start(&config.trace, &options)?;
     let mut trace = trace::load(&config.trace, &options)?;
     go_on(watch)?;
     for warning in &trace.warnings {
@@ -171,9 +171,9 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     if let Some(model) = readiness::model(&config.readiness, &config.target, way, &shape, watch) {
         config.render.model = model;
     }
-    digesting.finish(&mut trace)?;
+    digesting.note(&config.trace, &mut trace)?;
     let log = LogFile::create(&config.output, config.overwrite)?;
-    let ran = replay(&config, trace, plan, &cpus, driver, reached, log, watch);
+    let ran = replay(&config, trace, plan, &cpus, driver, reached, (log, digesting), watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
 }
 
@@ -220,7 +220,7 @@ fn replay(
     cpus: &[u16],
     driver: DriverKind,
     reached: Vec<Reached>,
-    log: LogFile,
+    (log, digesting): (LogFile, trace::Digesting),
     watch: &mut dyn Watch,
 ) -> Result<Conducted, EngineError> {
     let options = RenderOptions {
@@ -250,6 +250,7 @@ fn replay(
     if let Some(renderer) = &mut renderer {
         watch.say(&renderer.describe());
         renderer.fill(&mut || watch.stop() == Stop::No);
+        renderer.check()?;
     }
     go_on(watch)?;
     if config.wishes.lock_memory {
@@ -264,7 +265,7 @@ fn replay(
         let sent = warm_requests::send(first, bytes, asked, &assignments[0], &manifest, watch)?;
         manifest.warm_up = Some(sent);
     }
-    conduct(Job { plan, source, renderer, assignments, manifest, log }, watch)
+    conduct(Job { plan, source, renderer, assignments, manifest, log, digesting }, watch)
 }
 
 /// What the log says of the run before it begins; what is found out on the way there is added.
@@ -310,6 +311,7 @@ fn manifest(
             verified: !config.way.tls.insecure,
             ..Tls::default()
         }),
+        users: None,
     }
 }
 

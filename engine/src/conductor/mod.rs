@@ -6,6 +6,7 @@
 //! request leaves; that was decided by the plan.
 
 pub mod host;
+mod late_digest;
 pub mod log_file;
 pub mod memory_node;
 mod rendering;
@@ -37,6 +38,7 @@ use crate::replayer::counters::{Counters, Snapshot};
 use crate::replayer::realtime::Realtime;
 use crate::replayer::sink::{BLOCKS_PER_CORE, Exchange, Sink};
 use crate::replayer::{Assignment, CoreReady, Shared, Stop, affinity, run_core};
+use crate::trace::Digesting;
 
 /// How often the conductor looks.
 const TICK: Duration = Duration::from_millis(50);
@@ -62,6 +64,8 @@ pub struct Job {
     pub manifest: Manifest,
     /// The log; it goes when the run does not begin.
     pub log: LogFile,
+    /// The trace's digest, where the manifest lacks it.
+    pub digesting: Digesting,
 }
 
 /// How a run went, as far as its conductor saw it. The numbers are in the log.
@@ -93,7 +97,7 @@ pub trait Watch {
 /// When a thread or runtime cannot be started or no connection can be opened; nothing has been sent
 /// then.
 pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError> {
-    let Job { plan, source, renderer, assignments, mut manifest, log } = job;
+    let Job { plan, source, renderer, assignments, mut manifest, log, digesting } = job;
     let planned = plan.rows.len() as u64;
     let shared = Arc::new(Shared {
         plan: Arc::clone(&plan),
@@ -105,6 +109,7 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     // This thread and those it starts wake up all the time, and each time on a pacing core would
     // cost it its place. The cores' own threads pin themselves.
     let _apart = affinity::Apart::from(&cpus);
+    late_digest::keep_off(&digesting, &cpus);
     let rendering = renderer.map(|renderer| Rendering::start(renderer, &shared)).transpose()?;
     let mut cores = Cores::start(&assignments, &shared)?;
     let warmed = cores.wait_ready(watch)?;
@@ -126,12 +131,16 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     })?;
     log.keep()?;
     let (writer, performed) = perform_logged(writer, &mut cores, &shared, planned, watch)?;
-    rendering.map_or(Ok(()), Rendering::end)?;
+    // What could not be rendered was not sent, and the log says so.
+    let rendered = rendering.map_or(Ok(()), Rendering::end);
     let (interrupted, counters, closing, totals) = performed?;
     let done = counters.ended + counters.never_sent;
     let lost = counters.lost_records;
     let complete = done == planned && lost == 0;
-    let written = writer.end(&Written { interrupted, complete, done, lost, closing, totals });
+    let trace_sha256 = late_digest::wait(digesting, watch);
+    let facts = Written { interrupted, complete, done, lost, closing, totals, trace_sha256 };
+    let written = writer.end(&facts);
+    rendered?;
     Ok(Conducted { interrupted, counters, log_error: written.err() })
 }
 

@@ -1,7 +1,8 @@
 //! The thread that renders ahead of the pacing cores; like the conductor it is off their CPUs.
 //!
 //! It polls, because a core that had to wake it would pay for that. It ends when the whole plan is
-//! rendered, when the run is stopped, or when the conductor lets go of it; what it has rendered
+//! rendered, when the run is stopped, when a recorded text cannot be read any more (which stops the
+//! run), or when the conductor lets go of it; what it has rendered
 //! stays where it is until then, so that no core ever frees memory.
 
 use std::sync::Arc;
@@ -32,7 +33,7 @@ impl Rendering {
         let thread = spawn("onbeat-render".into(), move || {
             let mut others = Others { shared: &shared, go_on: false };
             let renderer = serve(renderer, &leaving, &shared);
-            others.go_on = true;
+            others.go_on = renderer.check().is_ok();
             renderer
         })?;
         Ok(Self { leave, thread: Some(thread) })
@@ -50,7 +51,8 @@ impl Rendering {
         self.leave.store(true, Ordering::Relaxed);
         match self.thread.take().map(JoinHandle::join) {
             Some(Err(_panic)) => Err(EngineError::Run("the rendering thread panicked".into())),
-            _ => Ok(()),
+            Some(Ok(renderer)) => Ok(renderer.check()?),
+            None => Ok(()),
         }
     }
 }
@@ -65,7 +67,7 @@ fn serve(mut renderer: Renderer, leave: &AtomicBool, shared: &Shared) -> Rendere
     while !leave.load(Ordering::Relaxed) && shared.stop() == Stop::No {
         match renderer.step() {
             Step::Rendered => {}
-            Step::Finished => break,
+            Step::Finished | Step::Unreadable => break,
             #[expect(clippy::disallowed_methods, reason = "nothing is timed on this thread")]
             Step::Full => std::thread::sleep(POLL),
         }

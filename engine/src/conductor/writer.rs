@@ -48,6 +48,8 @@ pub struct Written {
     pub closing: Closing,
     /// What each core used.
     pub totals: Vec<CoreTotals>,
+    /// The trace's digest, if the manifest lacks it and it is known by now.
+    pub trace_sha256: Option<String>,
 }
 
 impl<W: Write> Writer<W> {
@@ -119,6 +121,7 @@ impl<W: Write> Writer<W> {
             lost_records: written.lost,
             closing: written.closing,
             cores,
+            trace_sha256: written.trace_sha256.clone(),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::render::around::{Around, Closings};
 use crate::render::body::texts;
 use crate::render::page::{Filling, PAGE_BYTES, Pages, Rendered, pages_for};
 use crate::render::supply::{Source, Window};
-use crate::render::{Budget, RenderError, RenderOptions, head};
+use crate::render::{Budget, RenderError, RenderOptions, fetch, head};
 
 /// What a page takes besides its bytes: its places in two queues, the request it belongs to, the
 /// allocator's own.
@@ -71,6 +71,8 @@ pub enum Step {
     Full,
     /// Every request of the plan has been rendered.
     Finished,
+    /// A recorded text cannot be read any more: see [`Renderer::check`].
+    Unreadable,
 }
 
 /// What one core's requests take.
@@ -170,13 +172,19 @@ impl Renderer {
             }
         }
         match chosen {
-            Some(place) => {
-                self.render_next(place);
-                Step::Rendered
-            }
+            Some(place) if self.render_next(place) => Step::Rendered,
+            Some(_) => Step::Unreadable,
             None if finished => Step::Finished,
             None => Step::Full,
         }
+    }
+
+    /// Whether every text could be read so far.
+    ///
+    /// # Errors
+    /// When one could not; no request is rendered any more.
+    pub fn check(&self) -> Result<(), RenderError> {
+        fetch::check(&self.trace.recorded.texts, &self.trace.source.name)
     }
 
     /// Bytes of request memory there are by now, in use or free: never more than the budget.
@@ -187,7 +195,8 @@ impl Renderer {
         pages * PAGE_COST + self.plan.rows.len() as u64 * REQUEST_COST
     }
 
-    fn render_next(&mut self, place: usize) {
+    /// Renders the next request of a lane; whether it could be read.
+    fn render_next(&mut self, place: usize) -> bool {
         let lane = &mut self.lanes[place];
         let row = &self.plan.rows[lane.next];
         let session = &self.plan.sessions[row.session.as_usize()];
@@ -212,10 +221,14 @@ impl Renderer {
         self.own.clear();
         head::append_own(&mut self.own, &self.options, row.request.0, session, body_bytes);
         filling.end([common, &self.own]);
+        if self.trace.recorded.texts.fault().is_some() {
+            return false;
+        }
         lane.window.hand_over(row.request, shell);
         let (core, behind) = (lane.core, lane.next + 1);
         let (next, needs) = self.next_of(core, behind);
         (self.lanes[place].next, self.lanes[place].needs) = (next, needs);
+        true
     }
 
     /// The first request of a core at `from` or behind it, and the most pages it can take.

@@ -67,6 +67,13 @@ pub enum RenderError {
     MessagesToCompletions,
     /// A header that cannot be sent; the text names it and never repeats its value.
     Header(String),
+    /// A recorded text cannot be read where it stood when the trace was read.
+    Unreadable {
+        /// The trace.
+        file: String,
+        /// Why.
+        words: String,
+    },
     /// A thread could not be started.
     Thread(String),
 }
@@ -130,6 +137,11 @@ impl fmt::Display for RenderError {
                  --endpoint-type completions",
             ),
             Self::Header(words) => out.write_str(words),
+            Self::Unreadable { file, words } => write!(
+                out,
+                "{file}: a prompt cannot be read any more ({words}); leave the file alone until \
+                 the run is over"
+            ),
             Self::Thread(words) => write!(out, "could not start a rendering thread: {words}"),
         }
     }
@@ -152,7 +164,9 @@ impl From<RenderError> for EngineError {
             | RenderError::LiveUnordered(_)
             | RenderError::LiveAhead
             | RenderError::MessagesToCompletions => Self::Usage(error.to_string()),
-            RenderError::Prompt { .. } => Self::Input(error.to_string()),
+            RenderError::Prompt { .. } | RenderError::Unreadable { .. } => {
+                Self::Input(error.to_string())
+            }
             RenderError::OverBudget { .. }
             | RenderError::WindowOverBudget { .. }
             | RenderError::TurnsOverBudget { .. }

@@ -6,14 +6,14 @@
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::RequestIndex;
 
-use super::{Bodies, Part, Preview, RenderError, RenderOptions, check_prompts, head};
+use super::{Bodies, Part, Preview, RenderError, RenderOptions, check_prompts, fetch, head};
 use crate::plan::Plan;
 
 /// Renders the first `count` requests of a plan, or all it has. A turn that is to repeat live
 /// replies has null in their places.
 ///
 /// # Errors
-/// When a header cannot be sent or a prompt is too long to be one.
+/// When a header cannot be sent, or a prompt is too long to be one or cannot be read any more.
 ///
 /// # Panics
 /// When a request has 4 GiB or more.
@@ -51,5 +51,6 @@ pub fn few(
         bodies.first_part.push(u64::from(number) + 1);
         bodies.body_bytes.push(body_bytes);
     }
+    fetch::check(&trace.recorded.texts, &trace.source.name)?;
     Ok(bodies)
 }

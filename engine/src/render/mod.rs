@@ -14,6 +14,7 @@ mod asked;
 mod assemble;
 mod body;
 pub mod error;
+mod fetch;
 mod few;
 mod head;
 mod history;
@@ -98,7 +99,7 @@ const REQUEST_BYTES: u64 = 256;
 ///
 /// # Errors
 /// When the budget is too small for what `options.when` says, a header cannot be sent, a prompt is
-/// too long to be one, or a thread cannot be started.
+/// too long to be one or cannot be read any more, or a thread cannot be started.
 pub fn prepare(
     mut plan: Plan,
     mut trace: Trace,
@@ -188,9 +189,10 @@ fn whole(
     trace: &Trace,
     options: &RenderOptions,
     mut layout: Layout,
-    recorded: Texts,
+    mut recorded: Texts,
     histories: Option<Histories>,
 ) -> Result<Bodies, RenderError> {
+    fetch::settle(&mut recorded, trace.records.len(), options.threads, &trace.source.name)?;
     layout.place(plan, trace, options.seed);
     let texts = arena::render(&layout, options.threads)?;
     let bodies = assemble::assemble(plan, trace, options, &layout, texts, recorded, histories)?;

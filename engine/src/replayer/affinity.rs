@@ -6,6 +6,7 @@
 
 use std::io;
 
+use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Pins the calling thread to one CPU.
@@ -22,16 +23,20 @@ pub fn pin(cpu: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps the calling thread off some CPUs, unless it may use no others.
-fn keep_off(cpus: &[u16]) -> io::Result<()> {
-    let mut set = sched_getaffinity(None)?;
+/// Keeps a thread, or the calling one, off some CPUs, unless it may use no others; whether it is.
+///
+/// # Errors
+/// When the system does not allow it, or there is no such thread.
+pub fn keep_off(thread: Option<Pid>, cpus: &[u16]) -> io::Result<bool> {
+    let mut set = sched_getaffinity(thread)?;
     for &cpu in cpus.iter().filter(|&&cpu| usize::from(cpu) < CpuSet::MAX_CPU) {
         set.unset(usize::from(cpu));
     }
-    if set.count() > 0 {
-        sched_setaffinity(None, &set)?;
+    let has_others = set.count() > 0;
+    if has_others {
+        sched_setaffinity(thread, &set)?;
     }
-    Ok(())
+    Ok(has_others)
 }
 
 /// Keeps the calling thread off some CPUs for as long as it lives, as far as the system allows;
@@ -47,7 +52,7 @@ impl Apart {
     pub fn from(cpus: &[u16]) -> Self {
         let before = sched_getaffinity(None).ok();
         // Where the system does not allow it, the cores have to share.
-        let _ = keep_off(cpus);
+        let _ = keep_off(None, cpus);
         Self { before }
     }
 }

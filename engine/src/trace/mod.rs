@@ -18,6 +18,7 @@ mod columns;
 mod detect;
 mod diagnose;
 mod dialect;
+mod digesting;
 pub mod error;
 mod keys;
 mod lines;
@@ -44,7 +45,7 @@ use onbeat_shared::trace::{Format, Source, Trace};
 
 pub use crate::trace::baseten::answers::recorded_answers;
 use crate::trace::columns::shards::{has_ending, kind_of};
-use crate::trace::columns::{Digest, shards};
+pub use crate::trace::digesting::Digesting;
 pub use crate::trace::error::{Fault, TraceError};
 use crate::trace::material::Material;
 pub use crate::trace::meaning::{options_with_meaning, without_meaning};
@@ -91,35 +92,6 @@ impl Default for TraceOptions {
             session_key: SessionKey::Auto,
             prompts_follow: false,
         }
-    }
-}
-
-/// The digest of a trace's files, computed beside all reading where that takes long: for a trace of
-/// columns whose prompts follow. For any other, [`load`] computes it.
-#[derive(Debug)]
-pub struct Digesting(Option<Digest>);
-
-impl Digesting {
-    /// Begins; to be called before [`load`].
-    ///
-    /// # Errors
-    /// When the trace is not there, or is no folder of a trace, or no thread can be started.
-    pub fn start(path: &Path, options: &TraceOptions) -> Result<Self, TraceError> {
-        let beside = options.prompts_follow
-            && matches!(sniff::look(path, options)?, Look::Other)
-            && is_columns(path, options)?;
-        Ok(Self(if beside { Some(Digest::start(path, &shards(path)?)?) } else { None }))
-    }
-
-    /// Waits for the digest and writes it into the trace.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn finish(self, trace: &mut Trace) -> Result<(), TraceError> {
-        if let Some(digest) = self.0 {
-            trace.source.sha256 = digest.finish()?;
-        }
-        Ok(())
     }
 }
 

@@ -43,7 +43,7 @@ impl<'a> Keeper<'a> {
 
     /// Looks at the texts after one was added.
     pub(crate) fn look(&mut self, texts: &mut Texts) -> Result<(), TraceError> {
-        if self.spill.is_none() && texts.bytes() <= self.limit {
+        if self.spill.is_none() && texts.copied_bytes() <= self.limit {
             return Ok(());
         }
         self.move_out(texts.take_full_chunks())

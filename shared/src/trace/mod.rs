@@ -10,10 +10,12 @@ pub mod blocks;
 pub mod cache;
 pub mod capacity;
 pub mod decimal;
+mod escape;
 pub mod record;
 pub mod recorded;
 pub mod session;
 pub mod stats;
+mod texts;
 
 use std::fmt;
 

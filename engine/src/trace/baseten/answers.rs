@@ -14,6 +14,8 @@ use crate::trace::TraceError;
 use crate::trace::columns::{Digest, Opened, cells, shards};
 
 const ANSWER: &str = "output_text";
+/// What stands for a digest that a log does not have.
+const UNKNOWN: &str = "unknown";
 
 /// For each planned request, the answer its row recorded; `None` where the row has none.
 ///
@@ -30,6 +32,11 @@ pub fn recorded_answers(
             replayed.format,
             Format::Baseten.name()
         );
+        return Err(TraceError::file(path, words));
+    }
+    if replayed.sha256 == UNKNOWN {
+        let words = "may be the trace that was replayed, or may not: the log does not name its \
+                     SHA-256, because the run was killed, or the trace changed, before it was known";
         return Err(TraceError::file(path, words));
     }
     let shards = shards(path)?;

@@ -265,4 +265,6 @@ fn drop_empty<T>(column: &mut Vec<Option<T>>) {
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod standing;
+#[cfg(test)]
 mod tests;

@@ -1,14 +1,16 @@
 //! The prompts of a Baseten trace, read once it is known which of them are sent.
 //!
-//! A second pass over the files, of one column: a plan needs none of them, a window few, and what
-//! is read lies in memory once, as it goes over the wire. Several threads read, each its own groups
-//! of rows. Where all rows are one group, or memory has not room for all texts, one thread unpacks
-//! and another keeps; what is too much lies in a file (see `spill`). The texts do not depend on
-//! which it was.
+//! A second pass over the files, of one column: a plan needs none of them, and a window few. A
+//! prompt that is not packed stays where it is in its file: it is checked, its place is noted, and
+//! whoever renders it reads it. One that had to be unpacked lies in memory, once, as it goes over
+//! the wire. Several threads read, each its own groups of rows. Where all rows are one group, or
+//! memory has not room for all texts, one thread unpacks and another keeps; what is too much lies
+//! in a file (see `spill`). The texts do not depend on which it was.
 
 use std::num::NonZero;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, Builder};
@@ -18,7 +20,7 @@ use onbeat_shared::trace::recorded::Texts;
 
 use crate::trace::TraceError;
 use crate::trace::baseten::row::{PROMPT, check_prompt};
-use crate::trace::columns::{Batch, Opened, Shard, cells, shards};
+use crate::trace::columns::{Batch, Opened, Shard, Standing, cells, shards};
 use crate::trace::spill::Keeper;
 
 /// Rows that are read in one go.
@@ -29,7 +31,10 @@ struct Piece {
     groups: Option<Range<usize>>,
     first_record: u32,
     records: u32,
+    /// Bytes of text that are read.
     bytes: u64,
+    /// Bytes of those that are packed, and so will lie in memory.
+    packed: u64,
 }
 
 /// Bytes of text from which on a piece is large enough.
@@ -47,10 +52,16 @@ pub(crate) fn load(
     let shards = shards(path)?;
     let files = shards.iter().map(|shard| Opened::new(&shard.path, shard.kind));
     let files = files.collect::<Result<Vec<_>, _>>()?;
-    let reader = Reader { path, trace, shards: &shards, files: &files, wanted, memory };
+    let mut standing = Standing::default();
+    for (shard, file) in shards.iter().zip(&files) {
+        standing.add(file.file(), shard.bytes);
+    }
+    let reader =
+        Reader { path, trace, shards: &shards, files: &files, standing: &standing, wanted, memory };
     let pieces = reader.wanted_of(reader.pieces()?);
-    let bytes = pieces.iter().fold(0_u64, |all, piece| all.saturating_add(piece.bytes));
+    let bytes = pieces.iter().fold(0_u64, |all, piece| all.saturating_add(piece.packed));
     let mut texts = Texts::for_records(trace.records.len());
+    texts.stand_in(Arc::new(standing.clone()));
     if bytes <= memory
         && pieces.len() > 1
         && let Some(read) = reader.read_all(&pieces)?
@@ -72,6 +83,7 @@ struct Reader<'a> {
     trace: &'a Trace,
     shards: &'a [Shard],
     files: &'a [Opened<'a>],
+    standing: &'a Standing,
     wanted: &'a (dyn Fn(u32) -> bool + Sync),
     /// Bytes of text that may stay in memory.
     memory: u64,
@@ -103,12 +115,13 @@ impl Reader<'_> {
                 first_record: first,
                 records: end - first,
                 bytes: shard.bytes,
+                packed: shard.bytes,
             };
             let Some(groups) = self.files[number].groups(PROMPT) else {
                 pieces.push(whole);
                 continue;
             };
-            let mut next = Piece { groups: Some(0..0), records: 0, bytes: 0, ..whole };
+            let mut next = Piece { groups: Some(0..0), records: 0, bytes: 0, packed: 0, ..whole };
             for (place, group) in (1..).zip(&groups) {
                 next.groups = next.groups.map(|groups| groups.start..place);
                 // What a file says of itself may be anything.
@@ -116,12 +129,15 @@ impl Reader<'_> {
                 let records = rows.and_then(|rows| next.records.checked_add(rows));
                 next.records = records.ok_or_else(|| changed(self.path))?;
                 next.bytes = next.bytes.saturating_add(group.bytes);
+                if group.is_packed {
+                    next.packed = next.packed.saturating_add(group.bytes);
+                }
                 if next.bytes >= PIECE_BYTES || place == groups.len() {
                     let end = next.first_record.checked_add(next.records);
                     let first_record = end.ok_or_else(|| changed(self.path))?;
                     pieces.push(next.clone());
                     let groups = Some(place..place);
-                    next = Piece { groups, first_record, records: 0, bytes: 0, ..next };
+                    next = Piece { groups, first_record, records: 0, bytes: 0, packed: 0, ..next };
                 }
             }
             if next.first_record != end {
@@ -136,7 +152,8 @@ impl Reader<'_> {
         pieces.retain_mut(|piece| {
             let records = piece.first_record..piece.first_record + piece.records;
             let wanted = records.filter(|&record| (self.wanted)(record)).count() as u64;
-            piece.bytes = piece.bytes / u64::from(piece.records.max(1)) * wanted;
+            let of_wanted = |bytes: u64| bytes / u64::from(piece.records.max(1)) * wanted;
+            (piece.bytes, piece.packed) = (of_wanted(piece.bytes), of_wanted(piece.packed));
             wanted > 0
         });
         pieces
@@ -149,9 +166,9 @@ impl Reader<'_> {
         let read = |piece: &Piece| -> Result<Option<Texts>, TraceError> {
             let mut texts = Texts::for_records(piece.records as usize);
             let end = self.each_batch(piece, &mut |unpacked| {
-                let before = texts.bytes();
+                let before = texts.copied_bytes();
                 self.put(&unpacked, piece.first_record, &mut texts, None)?;
-                let more = texts.bytes() - before;
+                let more = texts.copied_bytes() - before;
                 let all = kept.fetch_add(more, Ordering::Relaxed) + more;
                 let room = all <= self.memory;
                 Ok(if room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -281,7 +298,11 @@ impl Reader<'_> {
                 let row = self.trace.records[record as usize].row;
                 TraceError::Cell { path: path.clone(), row, fault }
             })?;
-            texts.put(record - origin, text);
+            let place = unpacked.batch.place_of(text.as_bytes());
+            match place.and_then(|offset| self.standing.place(unpacked.shard, offset)) {
+                Some((region, start)) => texts.leave(record - origin, region, start, text),
+                None => texts.put(record - origin, text),
+            }
             if let Some(keeper) = &mut keeper {
                 keeper.look(texts)?;
             }

@@ -1,14 +1,18 @@
 //! SHA-256 of large files, on a thread of its own while their columns are read.
 //!
-//! A digest that nobody waits for any more stops soon.
+//! A digest that nobody waits for any more stops soon. One that is computed beside a run has the
+//! lowest priority, can be held, and is worth nothing if a file is another by the time it is done.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Builder, JoinHandle};
+use std::time::Duration;
 
+use rustix::process::{Pid, setpriority_process};
 use sha2::{Digest as _, Sha256};
 
 use crate::trace::TraceError;
@@ -19,12 +23,40 @@ use crate::trace::lines::hexadecimal;
 #[derive(Debug)]
 pub(crate) struct Digest {
     /// `None` once it was waited for.
-    thread: Option<JoinHandle<Result<String, (PathBuf, io::Error)>>>,
-    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<Read256, (PathBuf, io::Error)>>>,
+    told: Arc<Told>,
+}
+
+/// What the thread is told, and tells.
+#[derive(Debug, Default)]
+struct Told {
+    stop: AtomicBool,
+    hold: AtomicBool,
+    thread: OnceLock<Pid>,
+}
+
+/// A digest and what it is of.
+#[derive(Debug)]
+struct Read256 {
+    digest: String,
+    files: Vec<(PathBuf, Stamp)>,
+}
+
+/// What changes when a file is written to or replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
 }
 
 /// Bytes that are read at once: they are still in a core's own cache when they are hashed.
 const READ_BYTES: usize = 256 << 10;
+/// The least the kernel knows: a thread of ordinary priority gets nearly all of a CPU they share.
+const NICE: i32 = 19;
+/// How often a thread that is held looks whether it still is, and a caller whether it is done.
+const LOOK: Duration = Duration::from_millis(10);
 
 impl Digest {
     /// Starts reading the files, one after the other.
@@ -32,19 +64,75 @@ impl Digest {
         Self::of_files(path, shards.iter().map(|shard| shard.path.clone()).collect())
     }
 
-    /// The same, for files of any kind.
+    /// The same, with whatever time nobody else wants.
+    pub(crate) fn beside(path: &Path, shards: &[Shard]) -> Result<Self, TraceError> {
+        Self::spawn(path, shards.iter().map(|shard| shard.path.clone()).collect(), true)
+    }
+
+    /// The same as [`Digest::start`], for files of any kind.
     pub(crate) fn of_files(path: &Path, paths: Vec<PathBuf>) -> Result<Self, TraceError> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
+        Self::spawn(path, paths, false)
+    }
+
+    fn spawn(path: &Path, paths: Vec<PathBuf>, beside: bool) -> Result<Self, TraceError> {
+        let told = Arc::new(Told::default());
+        let own = Arc::clone(&told);
         let thread = Builder::new().name("onbeat-digest".to_owned());
         let thread = thread
-            .spawn(move || of(&paths, &told))
+            .spawn(move || {
+                if beside {
+                    // Where that is not allowed, it competes for a few seconds.
+                    let _refused = setpriority_process(None, NICE);
+                    let _once = own.thread.set(rustix::thread::gettid());
+                }
+                of(paths, &own)
+            })
             .map_err(|error| TraceError::io("start a thread for the digest of", path, error))?;
-        Ok(Self { thread: Some(thread), stop })
+        Ok(Self { thread: Some(thread), told })
     }
 
     /// Waits for the digest of all files' bytes, 64 hexadecimal digits.
-    pub(crate) fn finish(mut self) -> Result<String, TraceError> {
+    pub(crate) fn finish(self) -> Result<String, TraceError> {
+        self.joined().map(|read| read.digest)
+    }
+
+    /// Waits for it as long as `go_on`, which is asked now and then, says so. `None` when it said
+    /// no, or when a file is another by now.
+    pub(crate) fn finish_while(
+        self,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<String>, TraceError> {
+        self.hold(false);
+        while !self.is_done() {
+            if !go_on() {
+                return Ok(None);
+            }
+            #[expect(clippy::disallowed_methods, reason = "nothing is timed meanwhile")]
+            thread::sleep(LOOK);
+        }
+        let Read256 { digest, files } = self.joined()?;
+        let same = |(path, stamp): &(PathBuf, Stamp)| {
+            path.metadata().is_ok_and(|meta| Stamp::of(&meta) == *stamp)
+        };
+        Ok(files.iter().all(same).then_some(digest))
+    }
+
+    /// Whether nobody would have to wait for it.
+    pub(crate) fn is_done(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// The thread that computes it beside, while it does.
+    pub(crate) fn thread(&self) -> Option<Pid> {
+        self.told.thread.get().copied().filter(|_| !self.is_done())
+    }
+
+    /// Whether it is to do nothing for the time being.
+    pub(crate) fn hold(&self, hold: bool) {
+        self.told.hold.store(hold, Ordering::Relaxed);
+    }
+
+    fn joined(mut self) -> Result<Read256, TraceError> {
         let thread = self.thread.take().expect("it is waited for once");
         let read = thread.join().expect("reading a file does not panic");
         read.map_err(|(path, error)| TraceError::io("read", &path, error))
@@ -53,23 +141,98 @@ impl Digest {
 
 impl Drop for Digest {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.told.stop.store(true, Ordering::Relaxed);
     }
 }
 
-fn of(paths: &[PathBuf], stop: &AtomicBool) -> Result<String, (PathBuf, io::Error)> {
-    let mut digest = Sha256::new();
-    let mut buffer = vec![0; READ_BYTES];
-    for path in paths {
-        let failed = |error| (path.clone(), error);
-        let mut file = File::open(path).map_err(failed)?;
-        loop {
-            let count = file.read(&mut buffer).map_err(failed)?;
-            if count == 0 || stop.load(Ordering::Relaxed) {
-                break;
-            }
-            digest.update(&buffer[..count]);
+impl Stamp {
+    fn of(meta: &Metadata) -> Self {
+        Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            bytes: meta.len(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
         }
     }
-    Ok(hexadecimal(&digest.finalize()))
+}
+
+fn of(paths: Vec<PathBuf>, told: &Told) -> Result<Read256, (PathBuf, io::Error)> {
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; READ_BYTES];
+    let mut files = Vec::with_capacity(paths.len());
+    for path in paths {
+        match add(&path, &mut digest, &mut buffer, told) {
+            Ok(stamp) => files.push((path, stamp)),
+            Err(error) => return Err((path, error)),
+        }
+    }
+    Ok(Read256 { digest: hexadecimal(&digest.finalize()), files })
+}
+
+/// Adds a file's bytes.
+fn add(path: &Path, digest: &mut Sha256, buffer: &mut [u8], told: &Told) -> io::Result<Stamp> {
+    let mut file = File::open(path)?;
+    let stamp = Stamp::of(&file.metadata()?);
+    loop {
+        while told.hold.load(Ordering::Relaxed) && !told.stop.load(Ordering::Relaxed) {
+            #[expect(clippy::disallowed_methods, reason = "nothing is timed on this thread")]
+            thread::sleep(LOOK);
+        }
+        let count = file.read(buffer)?;
+        if count == 0 || told.stop.load(Ordering::Relaxed) {
+            return Ok(stamp);
+        }
+        digest.update(&buffer[..count]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beside(path: &Path) -> Digest {
+        let shard = Shard {
+            path: path.to_owned(),
+            name: "t".to_owned(),
+            kind: crate::trace::columns::Kind::Parquet,
+            bytes: 0,
+        };
+        Digest::beside(path, &[shard]).expect("starts")
+    }
+
+    #[test]
+    fn a_digest_beside_is_that_of_the_bytes_unless_they_are_others_by_now() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), "some bytes").expect("written");
+        let done = || {
+            let digest = beside(file.path());
+            digest.hold(true);
+            digest.hold(false);
+            while !digest.is_done() {
+                thread::yield_now();
+            }
+            assert_eq!(digest.thread(), None);
+            digest
+        };
+        let expected = Some(hexadecimal(&Sha256::digest("some bytes")));
+        assert_eq!(done().finish_while(&mut || false).expect("reads"), expected);
+        let digest = done();
+        std::fs::write(file.path(), "more bytes than before").expect("written");
+        assert_eq!(digest.finish_while(&mut || true).expect("reads"), None);
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_the_user_wants() {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.as_file().set_len(1 << 40).expect("a hole");
+        let digest = beside(file.path());
+        digest.hold(true);
+        let mut left = 3;
+        let mut go_on = || {
+            left -= 1;
+            left > 0
+        };
+        assert_eq!(digest.finish_while(&mut go_on).expect("no error"), None);
+        assert_eq!(left, 0);
+    }
 }

@@ -2,15 +2,17 @@
 //!
 //! Only the columns that are asked for are read and unpacked, page by page, and one batch of rows
 //! is in memory at a time (in an Arrow file the batches are the writer's). Texts of a Parquet file
-//! are views into its unpacked pages, so that nobody copies them before who needs them. Which of
-//! the many types a column may have is settled in `cells`; what the columns mean is the format's
+//! are views into its unpacked pages, so that nobody copies them before who needs them; of a text
+//! that is not packed it is known where in the file it lies (see `pages`). Which of the many types a column may have is settled in `cells`; what the columns mean is the format's
 //! business. A folder is read as the files in it that are of either kind, in the order of their
 //! names. Damage that makes a reader panic is a refusal of the file as well (see `guard`).
 
 pub(crate) mod cells;
 mod digest;
 mod guard;
+mod pages;
 pub(crate) mod shards;
+mod standing;
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -26,12 +28,15 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
 };
+use parquet::basic::Compression;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::trace::TraceError;
 pub(crate) use crate::trace::columns::digest::Digest;
 use crate::trace::columns::guard::guarded;
+use crate::trace::columns::pages::{Buffers, Lent, Pages};
 pub(crate) use crate::trace::columns::shards::{Shard, shards};
+pub(crate) use crate::trace::columns::standing::Standing;
 
 /// How a file of columns is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +54,7 @@ const BATCH_ROWS: u64 = 1_024;
 #[derive(Clone, Debug)]
 pub(crate) struct Opened<'a> {
     path: &'a Path,
+    file: Arc<File>,
     /// `None`: it is an Arrow file.
     parquet: Option<ArrowReaderMetadata>,
     schema: Arc<Schema>,
@@ -58,6 +64,8 @@ pub(crate) struct Opened<'a> {
 pub(crate) struct Table<'a> {
     path: &'a Path,
     batches: Batches,
+    /// What a Parquet file's pages are read into.
+    buffers: Option<Arc<Buffers>>,
     /// For each name that was asked for, its place in a batch.
     places: Vec<Option<usize>>,
 }
@@ -72,6 +80,14 @@ enum Batches {
 pub(crate) struct Batch {
     pub(crate) rows: usize,
     pub(crate) columns: Vec<Option<ArrayRef>>,
+    lent: Lent,
+}
+
+impl Batch {
+    /// Where in the file a value of this batch lies; `None` when it does not lie there as it is.
+    pub(crate) fn place_of(&self, value: &[u8]) -> Option<u64> {
+        self.lent.place_of(value)
+    }
 }
 
 impl Kind {
@@ -109,22 +125,30 @@ pub(crate) struct Group {
     pub(crate) rows: usize,
     /// Bytes of the column in them, unpacked.
     pub(crate) bytes: u64,
+    /// Whether they are packed.
+    pub(crate) is_packed: bool,
 }
 
 impl<'a> Opened<'a> {
     /// Opens a file and reads what it says of itself.
     pub(crate) fn new(path: &'a Path, kind: Kind) -> Result<Self, TraceError> {
         guarded(path, kind, || {
+            let file = File::open(path).map_err(|error| TraceError::io("open", path, error))?;
             let parquet = match kind {
-                Kind::Parquet => Some(metadata(path)?),
+                Kind::Parquet => Some(metadata(path, &file)?),
                 Kind::Arrow => None,
             };
             let schema = match &parquet {
                 Some(parquet) => Arc::clone(parquet.schema()),
                 None => arrow(path, None)?.schema(),
             };
-            Ok(Self { path, parquet, schema })
+            Ok(Self { path, file: Arc::new(file), parquet, schema })
         })
+    }
+
+    /// The file itself, to be read by place.
+    pub(crate) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
     }
 
     /// The names of all columns.
@@ -138,9 +162,11 @@ impl<'a> Opened<'a> {
         let group = |group: &RowGroupMetaData| {
             let column = group.columns().iter().find(|own| own.column_path().string() == column);
             let bytes = column.map_or(0, ColumnChunkMetaData::uncompressed_size);
+            let codec = column.map(ColumnChunkMetaData::compression);
             Some(Group {
                 rows: usize::try_from(group.num_rows()).ok()?,
                 bytes: u64::try_from(bytes).ok()?,
+                is_packed: codec != Some(Compression::UNCOMPRESSED),
             })
         };
         let metadata = self.parquet.as_ref()?.metadata();
@@ -169,9 +195,10 @@ impl<'a> Opened<'a> {
         groups: Option<Range<usize>>,
     ) -> Result<Table<'a>, TraceError> {
         let unreadable = |error| unreadable(self.path, Kind::Parquet, &error);
-        let file =
-            File::open(self.path).map_err(|error| TraceError::io("open", self.path, error))?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
+        let pages =
+            Pages::of(self.file()).map_err(|error| TraceError::io("look at", self.path, error))?;
+        let buffers = Some(pages.buffers());
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, metadata.clone());
         let all = metadata.metadata().row_groups();
         let groups = groups.unwrap_or(0..all.len());
         let roots = roots(&self.schema, names);
@@ -182,7 +209,8 @@ impl<'a> Opened<'a> {
         let reader = reader.map_err(unreadable)?;
         let schema = RecordBatchReader::schema(&reader);
         let places = names.iter().map(|name| schema.index_of(name).ok()).collect();
-        Ok(Table { path: self.path, batches: Batches::Parquet(Box::new(reader)), places })
+        let batches = Batches::Parquet(Box::new(reader));
+        Ok(Table { path: self.path, batches, buffers, places })
     }
 
     fn arrow_table(&self, names: &[&str]) -> Result<Table<'a>, TraceError> {
@@ -194,7 +222,8 @@ impl<'a> Opened<'a> {
         };
         let places = names.iter().map(place).collect();
         let reader = arrow(self.path, Some(roots))?;
-        Ok(Table { path: self.path, batches: Batches::Arrow(Box::new(reader)), places })
+        let batches = Batches::Arrow(Box::new(reader));
+        Ok(Table { path: self.path, batches, buffers: None, places })
     }
 }
 
@@ -216,17 +245,17 @@ impl Table<'_> {
         Ok(Some(Batch {
             rows: batch.num_rows(),
             columns: self.places.iter().map(column).collect(),
+            lent: self.buffers.as_ref().map(|buffers| buffers.lent()).unwrap_or_default(),
         }))
     }
 }
 
 /// What a Parquet file says of itself; its texts are to be read as views.
-fn metadata(path: &Path) -> Result<ArrowReaderMetadata, TraceError> {
+fn metadata(path: &Path, file: &File) -> Result<ArrowReaderMetadata, TraceError> {
     let unreadable = |error| unreadable(path, Kind::Parquet, &error);
-    let file = File::open(path).map_err(|error| TraceError::io("open", path, error))?;
     // The types that Parquet itself names are fewer than those of the program that wrote the file.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let metadata = ArrowReaderMetadata::load(&file, options).map_err(unreadable)?;
+    let metadata = ArrowReaderMetadata::load(file, options).map_err(unreadable)?;
     let view = |field: &Arc<Field>| match field.data_type() {
         DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),
         DataType::Binary => Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView)),
