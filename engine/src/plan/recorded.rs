@@ -13,11 +13,11 @@ pub(crate) fn rows(trace: &Trace, sends: &[Send]) -> Vec<RecordedRow> {
     let row = |(request, send): (u32, &Send)| {
         let place = send.record as usize;
         let row = RecordedRow {
-            request: RequestIndex(request),
             cached_tokens: recorded.cached_tokens.get(place).copied().flatten(),
             duration_ns: recorded.duration_ns.get(place).copied().flatten(),
             first_token_ns: recorded.first_token_ns.get(place).copied().flatten(),
             cancelled: recorded.is_cancelled(send.record),
+            ..RecordedRow::of(RequestIndex(request))
         };
         (!row.is_empty()).then_some(row)
     };

@@ -104,6 +104,8 @@ pub mod record;
 pub mod recorded_row;
 #[doc(hidden)]
 pub mod sample;
+#[doc(hidden)]
+pub mod sample_users;
 pub mod together;
 pub mod user_facts;
 pub mod users;

@@ -203,8 +203,8 @@ pub enum Record {
         /// The host's monotonic clock, which all of its processes share.
         monotonic_ns: u64,
     },
-    /// What a user sends: written right before the request's first [`Record::Dispatch`], by the
-    /// same core, in user-driven runs only. `flags`: [`StepFlags`], `time`: template | session <<
+    /// What a user sends: the request's first record, right before its first [`Record::Dispatch`]
+    /// (or its [`Record::Done`], if it never leaves), by the same core, in user-driven runs only. `flags`: [`StepFlags`], `time`: template | session <<
     /// 32, `x`: after (`u32::MAX`: none) | body bytes << 32, `y`: ideal | ideal set << 32
     /// (`u32::MAX`: unknown).
     Step {
@@ -430,6 +430,21 @@ impl Record {
             tokens: low(raw.x),
             bytes: low(raw.y),
         })
+    }
+
+    /// Whether these bytes hold a [`Record::Step`].
+    #[must_use]
+    #[inline]
+    pub(crate) const fn is_step(bytes: &[u8; RECORD_BYTES]) -> bool {
+        bytes[0] == KIND_STEP
+    }
+
+    /// Whether these bytes say who does something: about users, or that a request was sent or
+    /// ended.
+    #[must_use]
+    #[inline]
+    pub(crate) const fn is_of_cast(bytes: &[u8; RECORD_BYTES]) -> bool {
+        matches!(bytes[0], KIND_STEP | KIND_USER | KIND_ASSESSMENT | KIND_DISPATCH | KIND_DONE)
     }
 
     /// The record in these bytes; `None` for a kind or class this version does not know.

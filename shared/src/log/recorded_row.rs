@@ -5,8 +5,10 @@
 //! and times, never text.
 //!
 //! Layout, little-endian: `request u32 · cached_tokens u32 · duration_ns i64 · first_token_ns i64 ·
-//! cancelled u8 · zero u8 × 7`. `u32::MAX` and `i64::MIN` mean "none";
-//! `cancelled` is 0 unknown, 1 no, 2 yes.
+//! cancelled u8 · streamed u8 · zero u16 · place + 1 u32`. `u32::MAX` and `i64::MIN` mean "none",
+//! and so does 0 in the last field; `cancelled` and `streamed` are 0 unknown, 1 no, 2 yes. The last
+//! two fields are new in version 4 of the format: they were 0 before. In a user-driven run a row is
+//! about a template.
 
 use crate::units::RequestIndex;
 
@@ -26,6 +28,10 @@ pub struct RecordedRow {
     pub first_token_ns: Option<i64>,
     /// Whether the client gave up.
     pub cancelled: Option<bool>,
+    /// Whether the answer was streamed.
+    pub streamed: Option<bool>,
+    /// Its place in its conversation's (or sub-agent's) list, sub-agents counted, from zero.
+    pub place: Option<u32>,
 }
 
 impl RecordedRow {
@@ -38,6 +44,8 @@ impl RecordedRow {
             duration_ns: None,
             first_token_ns: None,
             cancelled: None,
+            streamed: None,
+            place: None,
         }
     }
 
@@ -55,11 +63,11 @@ impl RecordedRow {
         out[4..8].copy_from_slice(&self.cached_tokens.unwrap_or(u32::MAX).to_le_bytes());
         out[8..16].copy_from_slice(&self.duration_ns.unwrap_or(i64::MIN).to_le_bytes());
         out[16..24].copy_from_slice(&self.first_token_ns.unwrap_or(i64::MIN).to_le_bytes());
-        out[24] = match self.cancelled {
-            None => 0,
-            Some(false) => 1,
-            Some(true) => 2,
-        };
+        out[24] = answer(self.cancelled);
+        out[25] = answer(self.streamed);
+        // The last place of all has no number left and is not known.
+        let place = self.place.and_then(|place| place.checked_add(1)).unwrap_or(0);
+        out[28..].copy_from_slice(&place.to_le_bytes());
         out
     }
 
@@ -79,12 +87,26 @@ impl RecordedRow {
             cached_tokens: known(4),
             duration_ns: time(8),
             first_token_ns: time(16),
-            cancelled: match bytes[24] {
-                1 => Some(false),
-                2 => Some(true),
-                _ => None,
-            },
+            cancelled: said(bytes[24]),
+            streamed: said(bytes[25]),
+            place: word(28).checked_sub(1),
         }
+    }
+}
+
+const fn answer(said: Option<bool>) -> u8 {
+    match said {
+        None => 0,
+        Some(false) => 1,
+        Some(true) => 2,
+    }
+}
+
+const fn said(answer: u8) -> Option<bool> {
+    match answer {
+        1 => Some(false),
+        2 => Some(true),
+        _ => None,
     }
 }
 
@@ -100,9 +122,12 @@ mod tests {
             duration_ns: Some(1 << 40),
             first_token_ns: Some(0),
             cancelled: Some(false),
+            streamed: Some(true),
+            place: Some(0),
             ..nothing
         };
-        for row in [nothing, all, RecordedRow { cancelled: Some(true), ..all }] {
+        let place = RecordedRow { place: Some(1 << 31), ..nothing };
+        for row in [nothing, all, place, RecordedRow { cancelled: Some(true), ..all }] {
             assert_eq!(RecordedRow::decode(&row.encode()), row);
         }
         assert!(nothing.is_empty() && !all.is_empty());

@@ -5,6 +5,8 @@
 //! deterministic and use the real encoder, so they also show how a writer is to use it. Not part of
 //! the public interface, and no statement about how servers behave.
 
+use std::collections::BTreeMap;
+
 use super::{
     BlockBuffer, ChunkKind, Class, Closing, DoneFlags, FinishReason, Footer, Host, Manifest,
     Pacing, PlanRow, Record, RecordedRow, TraceSource, Usage, file_header, footer_block,
@@ -14,6 +16,8 @@ use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
 const MILLI: i64 = 1_000_000;
 const MICRO: i64 = 1_000;
+/// Length of the assessment periods of samples.
+pub(super) const PERIOD_NS: i64 = 5_000 * MILLI;
 /// 2026-01-02 03:04:05 UTC.
 const STARTED_UNIX_NS: u64 = 1_767_323_045_000_000_000;
 
@@ -167,7 +171,8 @@ impl Sample {
                 monotonic_ns: 86_400_000_000_000,
             },
         ));
-        records.sort_by_key(|(core, record)| (*core, written_at(record)));
+        let sendings = sendings(&records);
+        records.sort_by_key(|(core, record)| (*core, pushed_at(record, &sendings)));
         for core in records.chunk_by(|a, b| a.0 == b.0) {
             write_core(&mut out, core);
         }
@@ -380,6 +385,33 @@ fn write_core(out: &mut Vec<u8>, records: &[(CoreIndex, Record)]) {
     }
 }
 
+/// When each request was sent or, if it never was, ended.
+fn sendings(records: &[(CoreIndex, Record)]) -> BTreeMap<RequestIndex, RunNanos> {
+    let mut sendings = BTreeMap::new();
+    for (_, record) in records {
+        if let Record::Dispatch { request, sent: time, .. } | Record::Done { request, time, .. } =
+            *record
+        {
+            let known = sendings.entry(request).or_insert(time);
+            *known = time.min(*known);
+        }
+    }
+    sendings
+}
+
+/// When a core would have written the record, of any kind.
+fn pushed_at(record: &Record, sendings: &BTreeMap<RequestIndex, RunNanos>) -> (RunNanos, bool) {
+    match record {
+        Record::Step { request, .. } => {
+            (sendings.get(request).copied().unwrap_or(RunNanos(0)), false)
+        }
+        Record::Assessment { period, .. } => {
+            (RunNanos(i64::from(*period).saturating_mul(PERIOD_NS)), true)
+        }
+        _ => (written_at(record), true),
+    }
+}
+
 /// When a core would have written the record.
 fn written_at(record: &Record) -> RunNanos {
     match *record {
@@ -447,7 +479,7 @@ fn manifest() -> Manifest {
 }
 
 /// SplitMix64: small, seeded, the same everywhere.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
     fn next(&mut self) -> u64 {
@@ -458,12 +490,12 @@ impl Dice {
         word ^ (word >> 31)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
     /// A number from `low` to `high`, both included.
-    fn between(&mut self, low: u32, high: u32) -> u32 {
+    pub(super) fn between(&mut self, low: u32, high: u32) -> u32 {
         let drawn = self.below(u64::from(high - low) + 1);
         low + u32::try_from(drawn).expect("below a 32-bit bound")
     }

@@ -65,23 +65,23 @@ pub enum UserEvent {
     },
     /// It played its list to the end.
     Completed {
-        /// Entries of its list that it did, sub-agents counted.
+        /// Requests of its own that ended.
         done: u32,
-        /// Entries of its list.
+        /// Requests of its own that it was to play.
         total: u32,
     },
     /// Its next request was longer than the context limit.
     Truncated {
-        /// Entries of its list that it did, sub-agents counted.
+        /// Requests of its own that ended.
         done: u32,
-        /// Entries of its list.
+        /// Requests of its own that it was to play.
         total: u32,
     },
     /// The run ended before its conversation did.
     Stopped {
-        /// Entries of its list that it did, sub-agents counted.
+        /// Requests of its own that ended.
         done: u32,
-        /// Entries of its list.
+        /// Requests of its own that it was to play.
         total: u32,
     },
     /// Its request was not let through and waits.

@@ -6,9 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use super::cast::Cast;
 use super::chunks::Chunks;
 use super::events::{Anchor, Stalls};
 use super::join::{Join, mark_bursts};
+use super::users::Users;
 use super::{Run, State};
 use crate::counted::{agreeing, counted, grouped};
 use crate::log::{
@@ -23,10 +25,16 @@ const BLOCKS_PER_PROGRESS: usize = 64;
 /// Reads the whole log.
 pub(super) fn build(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Run, LogError> {
     let mut blocks = Blocks::read(bytes, progress)?;
-    let plan = blocks.plan_table(bytes.len());
-    let sessions = blocks.session_names(plan.len());
-    let recorded = blocks.recorded_rows(plan.len());
-    let mut join = Join::new(&plan, blocks.footer.is_some());
+    let rows = blocks.plan_table(bytes.len());
+    let names = blocks.session_names(rows.len());
+    let recorded = blocks.recorded_rows(rows.len());
+    let mut warnings = blocks.warnings(&rows);
+    let manifest = blocks.manifest(rows.len());
+    let Played { mut plan, sessions, users, words } =
+        blocks.played(&manifest, rows, names, bytes.len());
+    warnings.extend(words);
+    // Nothing that a user did not come to was planned.
+    let mut join = Join::new(&plan, blocks.footer.is_some() && users.is_none());
     for (at, block) in blocks.records.iter().enumerate() {
         if at % BLOCKS_PER_PROGRESS == 0 {
             report(progress, 0.4 + 0.3 * share(at, blocks.records.len()))?;
@@ -58,15 +66,18 @@ pub(super) fn build(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Run,
     join.connects.sort_by_key(|connect| connect.start);
     join.anchors.sort_by_key(|anchor| anchor.time);
     join.losses.sort_by_key(|loss| loss.time);
-    let mut warnings = blocks.warnings(&plan);
     warnings.extend(join.warnings(blocks.footer.as_deref()));
-    let manifest = blocks.manifest(plan.len());
+    if users.is_some() {
+        for (i, row) in plan.iter_mut().enumerate() {
+            row.due = join.requests.due(i);
+        }
+    }
     Ok(Run {
         manifest,
         footer: blocks.footer.map(|footer| *footer),
         plan,
         sessions,
-        users: None,
+        users,
         recorded,
         requests: join.requests,
         chunks,
@@ -79,6 +90,14 @@ pub(super) fn build(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Run,
         warnings,
         texts,
     })
+}
+
+/// What there is to know of requests before their records are joined to them.
+struct Played {
+    plan: Vec<PlanRow>,
+    sessions: Vec<String>,
+    users: Option<Users>,
+    words: Vec<String>,
 }
 
 /// The log's blocks, sorted by kind.
@@ -94,6 +113,7 @@ struct Blocks<'a> {
     damaged_bytes: u64,
     damages: Vec<String>,
     header_damaged: bool,
+    found_manifest: bool,
     unknown_blocks: u64,
     repeated_documents: u64,
     plan_conflicts: u64,
@@ -116,6 +136,7 @@ impl<'a> Blocks<'a> {
             damaged_bytes: 0,
             damages: Vec::new(),
             header_damaged: false,
+            found_manifest: false,
             unknown_blocks: 0,
             repeated_documents: 0,
             plan_conflicts: 0,
@@ -130,6 +151,7 @@ impl<'a> Blocks<'a> {
             seen += 1;
             blocks.take(item);
         }
+        blocks.found_manifest = blocks.manifest.is_some();
         if blocks.manifest.is_none() && blocks.plan.is_empty() {
             return Err(LogError::NoManifest { reason: blocks.instead_of_manifest() });
         }
@@ -147,6 +169,24 @@ impl<'a> Blocks<'a> {
             *sha256 = late.unwrap_or_else(|| "unknown".to_owned());
         }
         manifest
+    }
+
+    /// The requests: those of the plan, or those that users sent.
+    fn played(
+        &self,
+        manifest: &Manifest,
+        rows: Vec<PlanRow>,
+        names: Vec<String>,
+        file_bytes: usize,
+    ) -> Played {
+        let facts = manifest.users.as_deref();
+        if facts.is_none() && (self.found_manifest || !Cast::is_there(&self.records)) {
+            return Played { plan: rows, sessions: names, users: None, words: Vec::new() };
+        }
+        let mut cast = Cast::read(&self.records, file_bytes);
+        let plan = cast.plan(&rows);
+        let (users, sessions) = cast.users(facts, names);
+        Played { plan, sessions, users: Some(users), words: cast.warnings() }
     }
 
     fn instead_of_manifest(&self) -> String {
@@ -338,7 +378,7 @@ impl<'a> Blocks<'a> {
 }
 
 /// The place of a row that the log lost.
-fn lost_row(i: usize) -> PlanRow {
+pub(super) fn lost_row(i: usize) -> PlanRow {
     PlanRow {
         request: RequestIndex(u32::try_from(i).unwrap_or(u32::MAX)),
         session: SessionIndex(u32::MAX),

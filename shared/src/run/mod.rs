@@ -9,6 +9,7 @@
 //! zero. Building reads the file twice and needs about 170 bytes per request, 16 per content event.
 
 mod build;
+mod cast;
 pub mod chunks;
 pub mod events;
 mod join;
@@ -44,7 +45,7 @@ pub struct Run {
     pub manifest: Manifest,
     /// How it ended, if the log was closed.
     pub footer: Option<Footer>,
-    /// What was planned, in send order. A row lost to damage has `row` 0.
+    /// What was planned, in send order, or what users sent. A row lost to damage has `row` 0.
     pub plan: Vec<PlanRow>,
     /// The sessions' names, by session index; empty where a name was lost.
     pub sessions: Vec<String>,
@@ -113,7 +114,10 @@ impl Run {
     /// What the trace recorded of request `i`'s original answer, if it recorded anything.
     #[must_use]
     pub fn recorded(&self, i: usize) -> Option<&RecordedRow> {
-        let request = RequestIndex(u32::try_from(i).ok()?);
+        let request = RequestIndex(match &self.users {
+            Some(users) => users.template(i)?,
+            None => u32::try_from(i).ok()?,
+        });
         let place = self.recorded.binary_search_by_key(&request, |row| row.request).ok()?;
         Some(&self.recorded[place])
     }

@@ -58,9 +58,9 @@ pub struct User {
     pub ended: Option<RunNanos>,
     /// How it ended.
     pub left: Option<Left>,
-    /// Entries of its list that it did, sub-agents counted; known at its end.
+    /// Requests of its own that ended; known at its end.
     pub done: Option<u32>,
-    /// Entries of its list; known at its end.
+    /// Requests of its own that it was to play; known at its end.
     pub total: Option<u32>,
     /// Requests it sent.
     pub requests: u32,
