@@ -194,7 +194,7 @@ fn before_zero() -> Vec<Row> {
         Row::new("loading JSON Lines over simd-json's parser alone", "load_conversation", "x")
             .check("ratio_speed", Bound::Least(0.7)),
         baseten("packed", "load_baseten_zstd"),
-        // SHA-256 of a file that is not packed takes longer than to scan it.
+        baseten("packed with snappy", "load_baseten_snappy"),
         baseten("plain", "load_baseten_plain"),
         Row::new("the packed ones, peak memory beyond the prompts", "load_baseten_zstd", " MiB")
             .check("load_peak_over_prompts_mib", Bound::Most(512.0)),
