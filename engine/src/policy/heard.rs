@@ -7,6 +7,8 @@
 use onbeat_shared::log::outcome::Class;
 use onbeat_shared::units::RunNanos;
 
+use super::players::How;
+
 /// One fact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Heard {
@@ -58,7 +60,7 @@ pub enum Heard {
         /// The user it works for.
         user: u32,
     },
-    /// A user is done; its sub-agents that nobody waits for may go on.
+    /// A user and all its sub-agents are done.
     Left {
         /// When.
         at: RunNanos,
@@ -66,10 +68,10 @@ pub enum Heard {
         user: u32,
         /// Its conversation.
         conversation: u32,
-        /// The cue of its own part that it would have come to next.
+        /// The cue of its own part where it ended: the number of cues when it played all.
         cue: u32,
         /// How.
-        how: Leaving,
+        how: How,
     },
     /// A user or sub-agent was not admitted and backs off.
     Limited {
@@ -78,17 +80,6 @@ pub enum Heard {
         /// When it will try again.
         until: RunNanos,
     },
-}
-
-/// How a user leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaving {
-    /// It came to the end of its conversation.
-    Completed,
-    /// The next request of its conversation has more tokens than a request may have.
-    Truncated,
-    /// The run ended first.
-    Stopped,
 }
 
 impl Heard {
