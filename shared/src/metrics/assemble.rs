@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::adjusted::FailuresAsInfinite;
+use super::attribution::{UserGoals, periods};
 use super::cache::HitRates;
 use super::concurrency::{Curves, concurrency};
 use super::latency::{Metric, chunk_gaps_ns, count, nanos, span};
@@ -25,6 +26,7 @@ use super::throughput::{
     per_user,
 };
 use super::tokens::Source;
+use super::users;
 use super::verdict::{Evidence, reasons};
 use crate::log::{Class, DoneFlags, Outcome};
 use crate::run::{End, Run, State};
@@ -64,6 +66,7 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     notes.warnings.clone_from(&run.warnings);
     notes.warnings.extend(cut_replies(&selection));
     let in_flight = in_flight_at_send(run);
+    let goals = UserGoals::of(run).or(options.slo.as_ref());
     Report {
         schema_version: SCHEMA_VERSION,
         run: run_facts(run, seconds),
@@ -77,6 +80,8 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
         concurrency: concurrency(&selection),
         cache: cache(&selection),
         slo: goodput(&selection, options.slo.as_ref(), seconds),
+        users: users::users(run, goals),
+        periods: run.users.is_some().then(|| periods(run, goals)),
         slices: options.slice_ns.map(|length_ns| sliced(run, length_ns, options, &in_flight)),
         notes,
     }

@@ -138,10 +138,15 @@ pub fn ttft_from_due_ns(run: &Run, i: usize) -> Option<i64> {
     span(run.requests.due(i), run.requests.first_token(i))
 }
 
-/// First token − max(due, ready): TTFT and the time the request waited for its sending.
+/// First token − max(due, ready): TTFT and the time the request waited for its sending. In a
+/// user-driven run TTFT and the time that admission kept it back: (ready − due) + TTFT.
 #[must_use]
 pub fn effective_ttft_ns(run: &Run, i: usize) -> Option<i64> {
-    span(run.requests.intended(i), run.requests.first_token(i))
+    let requests = &run.requests;
+    if run.users.is_none() {
+        return span(requests.intended(i), requests.first_token(i));
+    }
+    span(requests.due(i), requests.ready(i))?.checked_add(ttft_ns(run, i)?)
 }
 
 /// First token that is not reasoning − sent.

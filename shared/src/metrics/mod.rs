@@ -25,6 +25,7 @@
 
 pub mod adjusted;
 mod assemble;
+pub mod attribution;
 pub mod cache;
 pub mod concurrency;
 pub mod goal;
@@ -37,15 +38,18 @@ pub mod schedule;
 pub mod selection;
 pub mod slices;
 pub mod slo;
+mod states;
 pub mod steps;
 pub mod throughput;
 pub mod tokens;
+pub mod users;
 pub mod verdict;
 
 #[cfg(test)]
 mod checks;
 
 pub use assemble::report;
+pub use attribution::periods;
 pub use latency::Metric;
 pub use quantile::Statistic;
 pub use report::{Report, ReportOptions};

@@ -56,7 +56,7 @@ pub struct Period {
     pub agent_wait_ms: Option<Statistic>,
     /// Prefix cache, of requests whose first token came in it.
     pub cache: PeriodCache,
-    /// Goals, of successful requests that ended in it and had a token.
+    /// Goals, of successful requests that ended in it.
     pub slo: GoalCounts,
     /// Times that a limit of requests or TTFT kept a user back in it (layer 1).
     pub blocked_by_limits: u64,
@@ -158,8 +158,11 @@ pub struct PeriodCache {
 /// Requests that meet the goals of the end-of-test summary. A goal that was not set is met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GoalCounts {
-    /// Successful requests with a token.
+    /// Successful requests with a first token.
     pub of_requests: u64,
+    /// Successful requests whose answer came in one piece: their TTFT is not known, and they are in
+    /// none of the other counts.
+    pub without_ttft: u64,
     /// TTFT ≤ goal.
     pub ttft: u64,
     /// Decode time ≤ 0.1 s, or output tokens / decode time ≥ goal.

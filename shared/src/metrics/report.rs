@@ -11,7 +11,9 @@ use serde::Serialize;
 
 use super::adjusted::FailuresAsInfinite;
 use super::concurrency::Concurrency;
+use super::periods::Period;
 use super::quantile::Statistic;
+use super::users::UsersReport;
 use crate::units::RunNanos;
 
 /// Version of the report's JSON; raised when a key changes its meaning or disappears.
@@ -22,7 +24,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct ReportOptions {
     /// Only requests whose sending (or due time, if they never left) lies in `start..end`.
     pub range: Option<(RunNanos, RunNanos)>,
-    /// Goals for goodput.
+    /// Goals for goodput; those on TTFT and decode speed are the users' too, in the place of the
+    /// run's own.
     pub slo: Option<super::slo::Goals>,
     /// The p99 lateness outside host stalls above which the schedule counts as not held; by default
     /// the run's own.
@@ -59,6 +62,13 @@ pub struct Report {
     pub cache: Cache,
     /// Goals.
     pub slo: Slo,
+    /// Users and what became of them; of the whole run, whatever the range. Only of a run that is
+    /// driven by users.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<UsersReport>,
+    /// The assessment periods of such a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub periods: Option<Vec<Period>>,
     /// The run in slices of equal length, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slices: Option<Vec<SliceReport>>,

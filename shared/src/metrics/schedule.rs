@@ -10,7 +10,8 @@
 //! reason, or a host stall does not lower the rate, and a backlog does, in a window of any length.
 //! Requests that a stop kept from leaving were not offered, nor were those for which the server
 //! gave no connection: neither is the sender's doing. Those that failed for want of a local
-//! resource were offered and did not leave.
+//! resource were offered and did not leave. Users offer nothing: who comes to a request decides
+//! when it leaves, so a run that they drive has no such rates.
 
 use super::latency::{count, nanos};
 use super::lateness::{in_stall, lateness_ns, stalled_ns};
@@ -45,6 +46,8 @@ pub struct Sending {
     pub achieved: u64,
     /// Of those, requests that left later than the lateness limit, whatever the cause.
     pub late: u64,
+    /// Users decided what is sent and when: nothing was offered at a rate.
+    pub by_users: bool,
     /// When the last but one of them had left, the lateness limit and host stalls taken off, but
     /// not before the window's end.
     pub achieved_until: Option<RunNanos>,
@@ -66,7 +69,7 @@ impl Sending {
         let run = selection.run();
         let requests = &run.requests;
         let stopped = run.state != crate::run::State::Finished;
-        let mut sending = Self::default();
+        let mut sending = Self { by_users: run.users.is_some(), ..Self::default() };
         let mut offered = Vec::new();
         for i in selection.requests() {
             sending.planned += 1;
@@ -129,9 +132,12 @@ impl Sending {
         seconds_until(self.window, self.window?.1)
     }
 
-    /// Requests the schedule asked for per second.
+    /// Requests the schedule asked for per second; `None` where users decide.
     #[must_use]
     pub fn offered_rps(&self) -> Option<f64> {
+        if self.by_users {
+            return None;
+        }
         Some(count(self.offered) / self.window_s()?)
     }
 
@@ -139,7 +145,7 @@ impl Sending {
     /// offered rate to compare it with.
     #[must_use]
     pub fn achieved_rps(&self) -> Option<f64> {
-        self.window_s()?;
+        self.offered_rps()?;
         Some(count(self.achieved) / seconds_until(self.window, self.achieved_until?)?)
     }
 }

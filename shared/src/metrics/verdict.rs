@@ -3,7 +3,8 @@
 //! It held if every planned request left (those aside that a user's stop kept back or the server
 //! gave no connection), at no less than 99 % of the offered rate, with a p99 lateness outside host
 //! stalls within the limit, and every body was ready when due. A log without a footer, and a run
-//! without a request, cannot show that and do not count as held. The measurement's validity is all
+//! without a request, cannot show that and do not count as held. Where users decide what is sent
+//! there is no offered rate, and nothing is planned that could stay behind. The measurement's validity is all
 //! this says; how the server did is elsewhere.
 
 use super::latency::count;
@@ -35,7 +36,8 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     let (sending, limit) = (evidence.sending, evidence.max_lateness_us);
     let mut reasons = Vec::new();
     if sending.planned == 0 {
-        reasons.push("no request was planned; check the trace and its filters".to_owned());
+        let none = if sending.by_users { "sent" } else { "planned" };
+        reasons.push(format!("no request was {none}; check the trace and its filters"));
     }
     reasons.extend(unfinished(evidence));
     reasons.extend(never_sent(evidence));
@@ -44,7 +46,7 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
             "{} of {} found no descriptor, port or memory on this side; raise `ulimit -n`, or cap \
              the connections (--max-connections)",
             sending.kept_by_client,
-            counted(sending.planned, "planned request")
+            counted(sending.planned, if sending.by_users { "request" } else { "planned request" })
         ));
     }
     reasons.extend(below_rate(evidence));
@@ -100,8 +102,9 @@ fn unfinished(evidence: &Evidence<'_>) -> Option<String> {
 
 fn never_sent(evidence: &Evidence<'_>) -> Option<String> {
     let Sending { planned, never_sent, .. } = *evidence.sending;
-    // The user's stop explains what was not sent after it.
-    if never_sent == 0 || evidence.state == State::Interrupted {
+    // The user's stop explains what was not sent after it, and users plan nothing that they do not
+    // come to.
+    if never_sent == 0 || evidence.sending.by_users || evidence.state == State::Interrupted {
         return None;
     }
     Some(format!(

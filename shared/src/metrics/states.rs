@@ -1,0 +1,304 @@
+//! Which users were active, idle or rate-limited in a period, and at its end.
+//!
+//! A user (or sub-agent) is present from its start to its end; one that the run's end stopped is
+//! present to the end of that period. Of a period, a user was *limited* if it was kept back in it
+//! or is in back-off at its end, else *active* if a request of it ended in it or is in flight at
+//! its end, else *idle*: the page's rule and priority, so the three sum to the users present. The
+//! states at the end alone are a second set. One pass over all events in the order of time; its
+//! cost does not grow with how long users stay as they are.
+
+use super::attribution::Grid;
+use super::periods::UserStates;
+use crate::run::{Left, Run, User, Users};
+use crate::units::{RunNanos, SessionIndex};
+
+/// What can happen to a user, in the order in which it does at one instant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    Starts,
+    IsLimited,
+    Sends,
+    Ends,
+    Leaves,
+    /// It leaves, and counts in this period still.
+    IsStopped,
+}
+
+/// One user as far as the events have come.
+#[derive(Clone, Copy, Default)]
+struct Now {
+    is_present: bool,
+    in_flight: u32,
+    is_waiting: bool,
+    /// Numbers of the last periods in which it was kept back, and in which a request of it ended.
+    limited_in: usize,
+    ended_in: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Active,
+    Idle,
+    Limited,
+}
+
+impl Now {
+    fn state(&self) -> State {
+        if self.is_waiting {
+            State::Limited
+        } else if self.in_flight > 0 {
+            State::Active
+        } else {
+            State::Idle
+        }
+    }
+
+    /// In the period of this number, from 1.
+    fn state_in(&self, number: usize) -> State {
+        if self.limited_in == number {
+            State::Limited
+        } else if self.ended_in == number && self.state() == State::Idle {
+            State::Active
+        } else {
+            self.state()
+        }
+    }
+}
+
+/// Fills in the users' states of every period.
+pub(super) fn fill(run: &Run, users: &Users, grid: &mut Grid) {
+    let mut events = events(run, users);
+    events.sort_unstable();
+    let mut stage = Stage {
+        now: vec![Now::default(); users.users.len()],
+        counts: UserStates::default(),
+        touched: Vec::new(),
+        stopped: Vec::new(),
+    };
+    let mut next = events.into_iter().peekable();
+    for at in 0..grid.tallies.len() {
+        for user in std::mem::take(&mut stage.stopped) {
+            stage.set_present(user, false);
+        }
+        let mut present = stage.counts.total;
+        let number = at + 1;
+        while let Some((_, happening, user)) = next.next_if(|&(time, ..)| grid.of(time) <= at) {
+            present += u32::from(happening == Happening::Starts);
+            stage.happens(happening, user, number);
+        }
+        let period = &mut grid.tallies[at].period;
+        period.users_present = present;
+        period.users_at_end = stage.counts;
+        period.users = stage.states_in(number);
+    }
+}
+
+fn events(run: &Run, users: &Users) -> Vec<(RunNanos, Happening, usize)> {
+    let known = users.users.len();
+    let mut events = Vec::new();
+    // A user whose beginning the log lost was there at the latest when it was heard of first.
+    let mut first = vec![None::<RunNanos>; known];
+    let mut tell = |time: RunNanos, happening, session: SessionIndex| {
+        if let Some(first) = first.get_mut(session.as_usize()) {
+            *first = Some(first.map_or(time, |first| first.min(time)));
+            events.push((time, happening, session.as_usize()));
+        }
+    };
+    for limit in &users.limits {
+        tell(limit.time, Happening::IsLimited, limit.session);
+    }
+    for i in 0..run.requests.len() {
+        let Some(sent) = run.requests.sent(i) else { continue };
+        let session = run.plan[i].session;
+        tell(sent, Happening::Sends, session);
+        if let Some(done) = run.requests.done(i) {
+            tell(done.max(sent), Happening::Ends, session);
+        }
+    }
+    for (at, user) in users.users.iter().enumerate() {
+        let Some(start) = start(user, first[at]) else { continue };
+        events.push((start, Happening::Starts, at));
+        let Some(ended) = user.ended else { continue };
+        let is_stopped = user.left == Some(Left::Stopped);
+        let happening = if is_stopped { Happening::IsStopped } else { Happening::Leaves };
+        events.push((ended.max(start), happening, at));
+    }
+    events
+}
+
+fn start(user: &User, first: Option<RunNanos>) -> Option<RunNanos> {
+    match (user.started, first) {
+        (Some(started), Some(first)) => Some(started.min(first)),
+        (started, first) => started.or(first),
+    }
+}
+
+struct Stage {
+    now: Vec<Now>,
+    /// Of those present.
+    counts: UserStates,
+    /// Users with an event of this period that its end does not show.
+    touched: Vec<usize>,
+    /// Users to leave with the period.
+    stopped: Vec<usize>,
+}
+
+impl Stage {
+    fn happens(&mut self, happening: Happening, user: usize, number: usize) {
+        let before = self.now[user];
+        match happening {
+            Happening::Starts => return self.set_present(user, true),
+            Happening::Leaves => return self.set_present(user, false),
+            Happening::IsStopped => return self.stopped.push(user),
+            Happening::IsLimited => {
+                self.now[user].is_waiting = true;
+                self.now[user].limited_in = number;
+            }
+            Happening::Sends => {
+                self.now[user].is_waiting = false;
+                self.now[user].in_flight += 1;
+            }
+            Happening::Ends => {
+                self.now[user].in_flight = before.in_flight.saturating_sub(1);
+                self.now[user].ended_in = number;
+            }
+        }
+        self.touched.push(user);
+        if before.is_present {
+            self.change(before.state(), false);
+            self.change(self.now[user].state(), true);
+        }
+    }
+
+    fn set_present(&mut self, user: usize, is_present: bool) {
+        if self.now[user].is_present != is_present {
+            self.now[user].is_present = is_present;
+            self.change(self.now[user].state(), is_present);
+        }
+    }
+
+    fn change(&mut self, state: State, more: bool) {
+        change(&mut self.counts, state, more);
+    }
+
+    /// The states in the period that ends now.
+    fn states_in(&mut self, number: usize) -> UserStates {
+        let mut states = self.counts;
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        for user in self.touched.drain(..) {
+            let now = &self.now[user];
+            if now.is_present {
+                change(&mut states, now.state(), false);
+                change(&mut states, now.state_in(number), true);
+            }
+        }
+        states
+    }
+}
+
+fn change(counts: &mut UserStates, state: State, more: bool) {
+    let of = match state {
+        State::Active => &mut counts.active,
+        State::Idle => &mut counts.idle,
+        State::Limited => &mut counts.limited,
+    };
+    for count in [of, &mut counts.total] {
+        *count = if more { *count + 1 } else { count.saturating_sub(1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::log::sample::Sample;
+    use crate::log::{Class, LimitedBy, Record, UserEvent, UserFacts};
+    use crate::metrics::attribution::{UserGoals, periods};
+    use crate::metrics::periods::UserStates;
+    use crate::run::Run;
+    use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn user(sample: &mut Sample, session: u32, at: i64, event: UserEvent) {
+        let record = Record::User {
+            session: SessionIndex(session),
+            time: RunNanos(at),
+            event,
+            parent: None,
+            number: session + 1,
+        };
+        sample.push(CoreIndex(0), record);
+    }
+
+    fn started() -> UserEvent {
+        UserEvent::Started { template: SessionIndex(0), cue: 0, copy: 0 }
+    }
+
+    fn request(sample: &mut Sample, number: u32, session: u32, [sent, done]: [i64; 2]) {
+        let (request, core) = (RequestIndex(number), CoreIndex(0));
+        let step = Record::Step {
+            request,
+            template: 0,
+            session: SessionIndex(session),
+            after: None,
+            body_bytes: 10,
+            ideal_cached: None,
+            ideal_set: None,
+            flags: crate::log::StepFlags::default(),
+        };
+        sample.push(core, step);
+        let (sent, target, reused) = (RunNanos(sent), 0, false);
+        let (ready, due) = (sent, Some(sent));
+        sample.push(core, Record::Dispatch { request, sent, ready, due, target, reused });
+        let time = RunNanos(done);
+        let finish = crate::log::FinishReason::Stop;
+        let (class, status, response_bytes) = (Class::Ok, Some(200), 1);
+        let flags = crate::log::DoneFlags::default();
+        let done = Record::Done { request, time, class, status, response_bytes, finish, flags };
+        sample.push(core, done);
+    }
+
+    fn states(total: u32, active: u32, idle: u32, limited: u32) -> UserStates {
+        UserStates { total, active, idle, limited }
+    }
+
+    /// Periods of ten seconds, line by line of the page's rule.
+    #[test]
+    fn limited_comes_before_active_and_that_before_idle() {
+        let mut sample = Sample::new();
+        sample.plan(0);
+        let facts = UserFacts { period_ns: 10 * SECOND, ..UserFacts::default() };
+        sample.manifest.users = Some(Box::new(facts));
+        for session in 0..5 {
+            user(&mut sample, session, 0, started());
+        }
+        let limited = UserEvent::Limited { by: LimitedBy::Concurrency, backoff_ns: 30_000_000_000 };
+        // 0: a request ended in the first period and it was limited in it, too.
+        request(&mut sample, 0, 0, [SECOND, 2 * SECOND]);
+        user(&mut sample, 0, 3 * SECOND, limited);
+        request(&mut sample, 1, 0, [4 * SECOND, 5 * SECOND]);
+        // 1: in flight from the first into the third.
+        request(&mut sample, 2, 1, [2 * SECOND, 25 * SECOND]);
+        // 2: in back-off from the first to the third.
+        user(&mut sample, 2, 4 * SECOND, limited);
+        request(&mut sample, 3, 2, [24 * SECOND, 26 * SECOND]);
+        // 3: nothing at all, and the end of the run stops it.
+        let stopped = UserEvent::Stopped { done: 0, total: 1 };
+        user(&mut sample, 3, 28 * SECOND, stopped);
+        // 4: leaves in the second.
+        user(&mut sample, 4, 15 * SECOND, UserEvent::Completed { done: 1, total: 1 });
+        let run = Run::read(&sample.bytes()).expect("a log");
+        let found = periods(&run, UserGoals::default());
+        let shown: Vec<_> = found.iter().map(|p| (p.users, p.users_at_end)).collect();
+        assert_eq!(
+            shown,
+            [
+                (states(5, 1, 2, 2), states(5, 1, 3, 1)),
+                (states(4, 1, 2, 1), states(4, 1, 2, 1)),
+                (states(4, 2, 2, 0), states(4, 0, 4, 0)),
+            ]
+        );
+        let present: Vec<u32> = found.iter().map(|period| period.users_present).collect();
+        assert_eq!(present, [5, 5, 4]);
+    }
+}
