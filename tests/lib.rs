@@ -28,7 +28,7 @@ use onbeat::replayer::counters::Snapshot;
 use onbeat::replayer::driver::DriverKind;
 use onbeat::replayer::{Pacing, Stop};
 use onbeat::run::{CoreChoice, Ran, RunConfig, Wishes};
-use onbeat::trace::TraceOptions;
+use onbeat::trace::{Given, TraceOptions};
 use onbeat_shared::run::Run;
 
 /// A trace, options and a folder, before anything has been sent.
@@ -222,7 +222,7 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
     RunConfig {
         trace,
         trace_options: TraceOptions::default(),
-        given: Vec::new(),
+        given: Given::default(),
         users: UserOptions::default(),
         plan: PlanOptions::default(),
         render: RenderOptions::default(),

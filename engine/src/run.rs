@@ -34,7 +34,7 @@ use crate::render::supply::Source;
 use crate::render::{self, Destination, Prepared, RenderOptions, Secret};
 use crate::replayer::driver::DriverKind;
 use crate::replayer::{Assignment, Pacing, Stop, affinity, stall};
-use crate::trace::{self, TraceOptions};
+use crate::trace::{self, Given, TraceOptions};
 
 /// Requests a second that one core is asked to send when the user does not say how many cores.
 const RATE_PER_CORE: usize = 10_000;
@@ -47,7 +47,7 @@ pub struct RunConfig {
     /// How to read it.
     pub trace_options: TraceOptions,
     /// Options that were given and mean nothing for some traces: see [`trace::without_meaning`].
-    pub given: Vec<&'static str>,
+    pub given: Given,
     /// How to schedule it; `cores` is filled in from [`RunConfig::cores`].
     pub plan: PlanOptions,
     /// How users replay it, if it is agentic.

@@ -28,7 +28,7 @@ use crate::readiness::Readiness;
 use crate::render::RenderOptions;
 use crate::replayer::Pacing;
 use crate::run::{RunConfig, Wishes, run as carry_out};
-use crate::trace::TraceOptions;
+use crate::trace::{Given, TraceOptions};
 
 /// The bundled trace: our own making, with sessions and shared prefixes, about ten seconds long.
 const TRACE: &str = include_str!("../../assets/demo_trace.jsonl");
@@ -91,7 +91,7 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
     Ok(RunConfig {
         trace,
         trace_options: TraceOptions::default(),
-        given: Vec::new(),
+        given: Given::default(),
         users: UserOptions::default(),
         plan: PlanOptions::default(),
         render: RenderOptions { model: "onbeat-mock".to_owned(), ..RenderOptions::default() },

@@ -24,6 +24,7 @@ use crate::cli::flags::run::RunFlags;
 use crate::cli::flags::target::TargetFlags;
 use crate::cli::flags::timing::TimingFlags;
 use crate::cli::flags::trace::TraceFlags;
+use crate::cli::flags::users::UserFlags;
 use crate::cli::printing;
 use crate::cli::report::GoalFlags;
 use crate::cli::steps;
@@ -113,7 +114,7 @@ fn tell_what_is_odd(args: &Args, trace: &Trace, plan: &Plan, synthesised: &[Stri
     for warning in &trace.warnings {
         tell(&warning.to_string());
     }
-    let given = flags::given(&args.trace, &args.timing, &args.cancel, &args.body);
+    let given = flags::given(&args.trace, &args.timing, &args.cancel, &args.body, &[]);
     let vain = trace::without_meaning(&given, trace);
     let typed = [args.timing.warnings(), args.body.warnings(), vain].concat();
     for warning in plan.warnings.iter().chain(synthesised).chain(&typed).chain(&args.unused.told())
@@ -216,6 +217,7 @@ impl ReplayOnly {
         let options = <RunFlags as clap::Args>::augment_args(Command::new("replay"));
         let options = <GoalFlags as clap::Args>::augment_args(options);
         let options = <PeerFlags as clap::Args>::augment_args(options);
+        let options = <UserFlags as clap::Args>::augment_args(options);
         <TargetFlags as clap::Args>::augment_args(options)
     }
 
@@ -338,18 +340,21 @@ mod tests {
                     --use-legacy-max-tokens --max-osl 1 --synthesis-output-len-multiplier 2 \
                     --context-mode deltas_with_responses --max-isl 1 --omit-kv-hints \
                     --session-key none --no-force-min-tokens --replay-cancellations --lenient \
-                    --isl-block-size 8";
+                    --isl-block-size 8 --temperature 0.5 --top-p 1 --top-k 5 \
+                    --repetition-penalty 1";
         let words = ["onbeat"].into_iter().chain(line.split_whitespace());
         let args = Only::try_parse_from(words).expect("parses").args;
-        let mut given = flags::given(&args.trace, &args.timing, &args.cancel, &args.body);
+        let given = |args: &Args| {
+            flags::given(&args.trace, &args.timing, &args.cancel, &args.body, &[]).options
+        };
+        let mut typed = given(&args);
         let mut all: Vec<&str> = trace::options_with_meaning().collect();
-        given.sort_unstable();
+        typed.sort_unstable();
         all.sort_unstable();
-        assert_eq!(given, all);
-        assert!(given.iter().all(|name| line.contains(name)), "{given:?}");
+        assert_eq!(typed, all);
+        assert!(typed.iter().all(|name| line.contains(name)), "{typed:?}");
         let args = Only::try_parse_from(["onbeat", "t"]).expect("parses").args;
-        let given = flags::given(&args.trace, &args.timing, &args.cancel, &args.body);
-        assert!(given.is_empty(), "{given:?}");
+        assert!(given(&args).is_empty(), "{:?}", given(&args));
     }
 
     #[test]

@@ -30,7 +30,9 @@ use crate::clock::unix_ns;
 use crate::conductor::Watch;
 use crate::error::{EngineError, INTERRUPTED};
 use crate::plan::PlanOptions;
+use crate::policy::options::UserOptions;
 use crate::run::{Ran, RunConfig, run as carry_out};
+use crate::trace::Given;
 
 /// The arguments of `onbeat replay`.
 #[derive(Clone, Debug, clap::Args)]
@@ -67,12 +69,15 @@ impl Args {
         let (target, more_targets) = self.target.targets()?;
         Ok(RunConfig {
             trace_options: self.trace.options(),
-            given: flags::given(&self.trace, &self.timing, &self.cancel, &self.body),
+            given: self.given(),
             plan: PlanOptions {
                 warm_up: self.run.warmup_request_count,
                 ..self.cancel.apply(self.timing.options(self.body.seed)?)
             },
-            users: self.users.options(self.body.seed, &self.goals)?,
+            users: UserOptions {
+                files: self.run.artifact_dir.clone().or_else(|| self.users.files.resume.clone()),
+                ..self.users.options(self.body.seed, &self.goals)?
+            },
             render: self.body.options()?,
             target,
             more_targets,
@@ -93,6 +98,16 @@ impl Args {
             config: self.resolved(&path),
             trace: path,
         })
+    }
+
+    /// What was typed of options that mean nothing for some traces.
+    fn given(&self) -> Given {
+        let users = self.users.given();
+        let mut given = flags::given(&self.trace, &self.timing, &self.cancel, &self.body, users);
+        if self.run.warmup_request_count > 0 {
+            given.of_schedule.push("--warmup-request-count");
+        }
+        given
     }
 
     /// What the log keeps of the options: everything but the secrets, which print as `[secret]`,

@@ -55,6 +55,8 @@ pub struct UserOptions {
     pub slo: Slo,
     /// The folder of an interrupted run that goes on.
     pub resume: Option<PathBuf>,
+    /// The folder that the run's tables go to, in kv-cache-tester's formats; `None`: nowhere.
+    pub files: Option<PathBuf>,
     /// Whether a page with graphs is written beside the tables.
     pub graphs: bool,
 }
@@ -161,6 +163,7 @@ impl Default for UserOptions {
             tool_role: false,
             slo: Slo { ttft_ns: 5 * NANOS_PER_SECOND, decode_tps: 30.0 },
             resume: None,
+            files: None,
             graphs: true,
         }
     }

@@ -109,6 +109,7 @@ pub(crate) fn closing(
         };
         members.insert(key.to_owned(), max_tokens.into());
     }
+    members.extend(options.generation.members().map(|(key, value)| (key.to_owned(), value)));
     members.extend(options.extra.iter().cloned());
     members.extend(own.extra);
     if let Some(min_tokens) = min_tokens {

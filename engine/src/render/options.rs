@@ -9,7 +9,7 @@ use onbeat_shared::trace::recorded::Content;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::render::{RenderError, Secret};
+use crate::render::{Generation, RenderError, Secret};
 
 /// Which of the OpenAI-compatible endpoints is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +80,8 @@ pub struct RenderOptions {
     pub include_usage: bool,
     /// Whether chat bodies say `max_tokens` instead of `max_completion_tokens`.
     pub legacy_max_tokens: bool,
+    /// Generation parameters; the user's own members replace them.
+    pub generation: Generation,
     /// Members of the user's own that are added to every body.
     pub extra: Vec<(String, Value)>,
     /// Whether recorded block ids and block sizes are kept out of bodies.
@@ -206,6 +208,7 @@ impl Default for RenderOptions {
             streaming: true,
             include_usage: true,
             legacy_max_tokens: false,
+            generation: Generation::default(),
             extra: Vec::new(),
             omit_kv_hints: false,
             context: None,

@@ -7,6 +7,17 @@
 use onbeat_shared::trace::recorded::Content;
 use onbeat_shared::trace::{Format, Trace};
 
+/// What was typed of options that mean nothing for some traces, by their long names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// Those of the table: see [`options_with_meaning`].
+    pub options: Vec<&'static str>,
+    /// Those of the schedule, which a trace that users replay has none of.
+    pub of_schedule: Vec<&'static str>,
+    /// Those of users, who replay agentic traces only.
+    pub of_users: Vec<String>,
+}
+
 /// An option and where it means something.
 #[derive(Clone, Copy, Debug)]
 struct Meaning {
@@ -27,6 +38,16 @@ const WRITTEN: &[Format] = &[
     Format::AzureCsv,
     Format::BurstGpt,
     Format::RagPulse,
+    Format::Agentic,
+];
+/// Those of them that are sent on a schedule.
+const SCHEDULED: &[Format] = &[
+    Format::Bailian,
+    Format::Mooncake,
+    Format::Baseten,
+    Format::AzureCsv,
+    Format::BurstGpt,
+    Format::RagPulse,
 ];
 /// Those of them that have lengths that can be multiplied.
 const MULTIPLIED: &[Format] =
@@ -38,17 +59,21 @@ const WITH_TURNS: &[Format] =
 const WITH_BLOCKS: &[Format] =
     &[Format::Bailian, Format::Mooncake, Format::Baseten, Format::Agentic];
 
-const TABLE: [Meaning; 16] = [
+const TABLE: [Meaning; 20] = [
     Meaning::of_bodies("--model", WRITTEN),
     Meaning::of_bodies("--extra-inputs", WRITTEN),
     Meaning::of_bodies("--no-streaming", WRITTEN),
     Meaning::of_bodies("--no-include-usage", WRITTEN),
     Meaning::of_bodies("--per-chunk-usage", WRITTEN),
-    Meaning::of_bodies("--use-legacy-max-tokens", WRITTEN),
-    Meaning::of_bodies("--max-osl", WRITTEN),
+    Meaning::of_bodies("--use-legacy-max-tokens", SCHEDULED),
+    Meaning::of_bodies("--temperature", WRITTEN),
+    Meaning::of_bodies("--top-p", WRITTEN),
+    Meaning::of_bodies("--top-k", WRITTEN),
+    Meaning::of_bodies("--repetition-penalty", WRITTEN),
+    Meaning::of_bodies("--max-osl", SCHEDULED),
     Meaning::of_bodies("--synthesis-output-len-multiplier", MULTIPLIED),
     Meaning::of_bodies("--context-mode", WITH_TURNS),
-    Meaning::of_rows("--max-isl", WRITTEN),
+    Meaning::of_rows("--max-isl", SCHEDULED),
     Meaning::of_rows("--isl-block-size", WITH_BLOCKS),
     Meaning::of_rows("--lenient", &[Format::Bailian, Format::Mooncake]),
     Meaning::of_rows("--session-key", &[Format::Baseten]),
@@ -74,7 +99,29 @@ pub fn options_with_meaning() -> impl Iterator<Item = &'static str> {
 
 /// Says which of the `given` options, by their long names, change nothing for a trace, and why.
 #[must_use]
-pub fn without_meaning(given: &[&str], trace: &Trace) -> Vec<String> {
+pub fn without_meaning(given: &Given, trace: &Trace) -> Vec<String> {
+    let mut said = in_table(&given.options, trace);
+    let change = |count: usize| if count == 1 { "changes" } else { "change" };
+    if trace.recorded.agentic.is_none() {
+        if let count @ 1.. = given.of_users.len() {
+            let (names, change) = (given.of_users.join(", "), change(count));
+            let format = trace.source.format;
+            said.push(format!(
+                "{names} {change} nothing: users replay agentic traces, and this is {format}"
+            ));
+        }
+    } else if let count @ 1.. = given.of_schedule.len() {
+        let (names, change) = (given.of_schedule.join(", "), change(count));
+        said.push(format!(
+            "{names} {change} nothing: users replay an agentic trace, each at its own pace, and no \
+             schedule does; --start-users, --time-scale and --test-duration are for it"
+        ));
+    }
+    said
+}
+
+/// Those that the table knows.
+fn in_table(given: &[&str], trace: &Trace) -> Vec<String> {
     let format = trace.source.format;
     let whole = trace.recorded.contents.iter().filter(|&&content| content == Content::Body).count();
     let mut vain = Vec::new();
@@ -115,11 +162,11 @@ mod tests {
     use super::*;
     use crate::trace::{TraceOptions, load};
 
-    fn told(rows: &str, given: &[&str]) -> Vec<String> {
+    fn told(rows: &str, given: &[&'static str]) -> Vec<String> {
         let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
         file.write_all(rows.as_bytes()).expect("written");
         let trace = load(file.path(), &TraceOptions::default()).expect("reads");
-        without_meaning(given, &trace)
+        without_meaning(&Given { options: given.to_vec(), ..Given::default() }, &trace)
     }
 
     const WORDS: &str = "{\"timestamp\":0,\"input_length\":5}\n";
@@ -154,6 +201,33 @@ mod tests {
         let table = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,1,1\n";
         let words = told(table, &["--context-mode", "--model", "--isl-block-size"]);
         assert_eq!(words.len(), 2, "{words:?}");
+    }
+
+    #[test]
+    fn options_of_users_and_of_a_schedule_are_told_where_the_other_is_meant() {
+        let given = Given {
+            options: vec!["--max-isl"],
+            of_schedule: vec!["--tile"],
+            of_users: vec!["--recycle".to_owned(), "--max-users".to_owned()],
+        };
+        let told = |name: &str, text: &str| {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("the folder is writable");
+            without_meaning(&given, &load(&path, &TraceOptions::default()).expect("reads"))
+        };
+        let on_a_schedule = told("t.jsonl", WORDS);
+        let words = "--recycle, --max-users change nothing: users replay agentic traces, and this \
+                     is mooncake_trace";
+        assert_eq!(on_a_schedule, [words]);
+        let request = r#"{"t":0.0,"type":"n","in":70,"out":1,"hash_ids":[1]}"#;
+        let conversation = format!(
+            r#"{{"id":"a","block_size":64,"tool_tokens":0,"system_tokens":0,"requests":[{request}]}}"#
+        );
+        let by_users = told("t.json", &conversation);
+        assert_eq!(by_users.len(), 2, "{by_users:?}");
+        assert!(by_users[0].starts_with("--max-isl changes nothing: it is for "), "{by_users:?}");
+        assert!(by_users[1].starts_with("--tile changes nothing: users replay"), "{by_users:?}");
     }
 
     #[test]

@@ -48,7 +48,7 @@ use crate::trace::columns::shards::{has_ending, kind_of};
 pub use crate::trace::digesting::Digesting;
 pub use crate::trace::error::{Fault, TraceError};
 use crate::trace::material::Material;
-pub use crate::trace::meaning::{options_with_meaning, without_meaning};
+pub use crate::trace::meaning::{Given, options_with_meaning, without_meaning};
 use crate::trace::packed::Packing;
 use crate::trace::rows::RowReader;
 use crate::trace::sniff::Look;

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 pub use crate::cli::flags::extra::ExtraFlag;
+use crate::cli::flags::generation::GenerationFlags;
 use crate::cli::flags::number::whole;
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
@@ -99,6 +100,11 @@ pub struct BodyFlags {
     /// (default: one for each CPU).
     #[arg(long, value_name = "N", value_parser = whole::<NonZero<usize>>)]
     pub render_threads: Option<NonZero<usize>>,
+
+    /// How the model chooses its words.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub generation: GenerationFlags,
 }
 
 /// `--endpoint-type` as typed.
@@ -190,6 +196,7 @@ impl BodyFlags {
             streaming: !self.no_streaming,
             include_usage: !self.no_include_usage,
             legacy_max_tokens: self.use_legacy_max_tokens,
+            generation: self.generation.meant(),
             extra: self.members(),
             omit_kv_hints: self.omit_kv_hints,
             context: self.context_mode.map(ContextFlag::meant).transpose()?,

@@ -9,6 +9,7 @@
 pub mod body;
 pub mod cancel;
 mod extra;
+pub mod generation;
 pub(crate) mod number;
 pub mod peers;
 pub mod run;
@@ -23,17 +24,24 @@ use self::body::BodyFlags;
 use self::cancel::CancelFlags;
 use self::timing::TimingFlags;
 use self::trace::{SessionKeyFlag, TraceFlags};
+use crate::trace::Given;
 
 /// Which of the options that mean nothing for some traces were typed, by their names; see
-/// [`crate::trace::without_meaning`].
+/// [`crate::trace::without_meaning`]; `users` are those of [`users::UserFlags::given`].
 #[must_use]
 pub fn given(
     trace: &TraceFlags,
     timing: &TimingFlags,
     cancel: &CancelFlags,
     body: &BodyFlags,
-) -> Vec<&'static str> {
-    [
+    users: &[String],
+) -> Given {
+    let generation = &body.generation;
+    let options = [
+        (generation.temperature.is_some(), "--temperature"),
+        (generation.top_p.is_some(), "--top-p"),
+        (generation.top_k.is_some(), "--top-k"),
+        (generation.repetition_penalty.is_some(), "--repetition-penalty"),
         (body.model.is_some(), "--model"),
         (!body.extra_inputs.is_empty(), "--extra-inputs"),
         (body.no_streaming, "--no-streaming"),
@@ -50,10 +58,39 @@ pub fn given(
         (trace.lenient, "--lenient"),
         (trace.isl_block_size.is_some(), "--isl-block-size"),
         (trace.session_key != SessionKeyFlag::Auto, "--session-key"),
+    ];
+    let named = |(given, name): (bool, &'static str)| given.then_some(name);
+    Given {
+        options: options.into_iter().filter_map(named).collect(),
+        of_schedule: of_schedule(timing, cancel).into_iter().filter_map(named).collect(),
+        of_users: users.to_vec(),
+    }
+}
+
+/// Which options of a schedule were typed, but for those that may mean nothing for other reasons.
+fn of_schedule(timing: &TimingFlags, cancel: &CancelFlags) -> [(bool, &'static str); 20] {
+    [
+        (timing.replay_speedup.is_some(), "--replay-speedup"),
+        (timing.fixed_schedule_start_offset.is_some(), "--fixed-schedule-start-offset"),
+        (timing.fixed_schedule_end_offset.is_some(), "--fixed-schedule-end-offset"),
+        (timing.fixed_schedule_auto_offset, "--fixed-schedule-auto-offset"),
+        (timing.fixed_schedule, "--fixed-schedule"),
+        (timing.request_rate.is_some(), "--request-rate"),
+        (timing.max_idle_gap_cap_seconds.is_some(), "--max-idle-gap-cap-seconds"),
+        (timing.trace_session_sample_ratio.is_some(), "--trace-session-sample-ratio"),
+        (timing.synthesis_speedup_ratio.is_some(), "--synthesis-speedup-ratio"),
+        (timing.synthesis_prefix_len_multiplier.is_some(), "--synthesis-prefix-len-multiplier"),
+        (timing.synthesis_prefix_root_multiplier.is_some(), "--synthesis-prefix-root-multiplier"),
+        (timing.synthesis_prompt_len_multiplier.is_some(), "--synthesis-prompt-len-multiplier"),
+        (timing.benchmark_duration.is_some(), "--benchmark-duration"),
+        (timing.request_count.is_some(), "--request-count"),
+        (timing.tile.is_some(), "--tile"),
+        (timing.open_loop_replay, "--open-loop-replay"),
+        (timing.no_open_loop_replay, "--no-open-loop-replay"),
+        (timing.inter_turn_delay_cap_seconds.is_some(), "--inter-turn-delay-cap-seconds"),
+        (timing.open_loop_strict, "--open-loop-strict"),
+        (cancel.request_cancellation_rate.is_some(), "--request-cancellation-rate"),
     ]
-    .into_iter()
-    .filter_map(|(given, name)| given.then_some(name))
-    .collect()
 }
 
 /// A value kept with the text it was typed as, which is what a log shows of it.

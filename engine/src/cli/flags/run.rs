@@ -1,6 +1,6 @@
 //! How a run is carried out and where it is written: options as typed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -54,9 +54,10 @@ pub struct RunFlags {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Folder for the run log when --output names none.
-    #[arg(long, visible_alias = "output-dir", default_value = ".", value_name = "DIR")]
-    pub artifact_dir: PathBuf,
+    /// Folder for the run log when --output names none (default: the current one), and for an
+    /// agentic run's tables, page and state.
+    #[arg(long, visible_alias = "output-dir", value_name = "DIR")]
+    pub artifact_dir: Option<PathBuf>,
 
     /// Replace the run log if it exists.
     #[arg(long)]
@@ -159,17 +160,18 @@ impl RunFlags {
     /// # Errors
     /// When it cannot be made.
     pub fn make_folder(&self) -> Result<(), EngineError> {
-        if self.output.is_some() {
+        let Some(folder) = self.artifact_dir.as_ref().filter(|_| self.output.is_none()) else {
             return Ok(());
-        }
-        std::fs::create_dir_all(&self.artifact_dir)
-            .map_err(|source| EngineError::io("create the folder", &self.artifact_dir, source))
+        };
+        std::fs::create_dir_all(folder)
+            .map_err(|source| EngineError::io("create the folder", folder, source))
     }
 
     /// The run log's path; `time` names it when the user did not.
     #[must_use]
     pub fn log_path(&self, time: &str) -> PathBuf {
-        self.output.clone().unwrap_or_else(|| self.artifact_dir.join(format!("run-{time}.beat")))
+        let folder = self.artifact_dir.as_deref().unwrap_or(Path::new("."));
+        self.output.clone().unwrap_or_else(|| folder.join(format!("run-{time}.beat")))
     }
 }
 

@@ -66,7 +66,8 @@ impl UserFlags {
         &self.given.0
     }
 
-    /// Everything about users as meant; `seed` is that of the run, `goals` those of its requests.
+    /// Everything about users as meant, but for the folder that files go to; `seed` is that of the
+    /// run, `goals` those of its requests.
     ///
     /// # Errors
     /// When two options contradict each other, or a goal is no limit.
@@ -111,6 +112,7 @@ impl UserFlags {
             tool_role: conversation.tool_role,
             slo: goals.for_users()?,
             resume: files.resume.clone(),
+            files: None,
             graphs: !files.skip_graphs,
         })
     }
@@ -205,3 +207,6 @@ fn scale(text: &str) -> Result<Typed<Ratio>, String> {
     let value = value.map_err(|error| format!("{error}; {right}"))?;
     Ok(Typed { text: text.to_owned(), value })
 }
+
+#[cfg(test)]
+mod tests;
