@@ -154,6 +154,7 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
         )));
     }
     load_prompts(&config, &mut trace, &plan)?;
+    digesting.hold(false);
     go_on(watch)?;
     let driver = choose_driver(config.driver, watch);
     if !config.targets().any(Target::is_secure)

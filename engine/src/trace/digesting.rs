@@ -2,7 +2,8 @@
 //!
 //! It names the trace in a log, and nothing that is sent depends on it. So it is computed beside
 //! everything else with the lowest priority; a log that is begun before it is known names the trace
-//! when it is closed.
+//! when it is closed. While a large trace is read it rests: two threads of one core's caches would
+//! only slow each other down.
 
 use std::path::Path;
 
@@ -12,6 +13,9 @@ use rustix::process::Pid;
 use crate::trace::columns::{Digest, shards};
 use crate::trace::sniff::{self, Look};
 use crate::trace::{TraceError, TraceOptions, is_columns};
+
+/// A trace of no more bytes is read in a tenth of a second, before anything has to wait for it.
+const AT_ONCE_BYTES: u64 = 128 << 20;
 
 /// The digest of a trace of columns whose prompts follow; for any other trace,
 /// [`load`](crate::trace::load) computes it and there is nothing to be done here.
@@ -27,7 +31,12 @@ impl Digesting {
         let beside = options.prompts_follow
             && matches!(sniff::look(path, options)?, Look::Other)
             && is_columns(path, options)?;
-        Ok(Self(if beside { Some(Digest::beside(path, &shards(path)?)?) } else { None }))
+        if !beside {
+            return Ok(Self(None));
+        }
+        let shards = shards(path)?;
+        let rests = shards.iter().map(|shard| shard.bytes).sum::<u64>() > AT_ONCE_BYTES;
+        Ok(Self(Some(Digest::beside(path, &shards, rests)?)))
     }
 
     /// Writes the digest into the trace if it is known by now.
@@ -55,7 +64,7 @@ impl Digesting {
         self.0.as_ref().and_then(Digest::thread)
     }
 
-    /// Whether it is to do nothing for the time being.
+    /// Whether it is to rest for the time being; that of a large trace does from the beginning.
     pub fn hold(&self, hold: bool) {
         if let Some(digest) = &self.0 {
             digest.hold(hold);

@@ -64,18 +64,26 @@ impl Digest {
         Self::of_files(path, shards.iter().map(|shard| shard.path.clone()).collect())
     }
 
-    /// The same, with whatever time nobody else wants.
-    pub(crate) fn beside(path: &Path, shards: &[Shard]) -> Result<Self, TraceError> {
-        Self::spawn(path, shards.iter().map(|shard| shard.path.clone()).collect(), true)
+    /// The same, with whatever time nobody else wants; one that `rests` begins when it is no longer
+    /// [held](Digest::hold).
+    pub(crate) fn beside(path: &Path, shards: &[Shard], rests: bool) -> Result<Self, TraceError> {
+        let told = Told { hold: AtomicBool::new(rests), ..Told::default() };
+        let paths = shards.iter().map(|shard| shard.path.clone()).collect();
+        Self::spawn(path, paths, told, true)
     }
 
     /// The same as [`Digest::start`], for files of any kind.
     pub(crate) fn of_files(path: &Path, paths: Vec<PathBuf>) -> Result<Self, TraceError> {
-        Self::spawn(path, paths, false)
+        Self::spawn(path, paths, Told::default(), false)
     }
 
-    fn spawn(path: &Path, paths: Vec<PathBuf>, beside: bool) -> Result<Self, TraceError> {
-        let told = Arc::new(Told::default());
+    fn spawn(
+        path: &Path,
+        paths: Vec<PathBuf>,
+        told: Told,
+        beside: bool,
+    ) -> Result<Self, TraceError> {
+        let told = Arc::new(told);
         let own = Arc::clone(&told);
         let thread = Builder::new().name("onbeat-digest".to_owned());
         let thread = thread
@@ -197,7 +205,7 @@ mod tests {
             kind: crate::trace::columns::Kind::Parquet,
             bytes: 0,
         };
-        Digest::beside(path, &[shard]).expect("starts")
+        Digest::beside(path, &[shard], true).expect("starts")
     }
 
     #[test]
@@ -206,7 +214,6 @@ mod tests {
         std::fs::write(file.path(), "some bytes").expect("written");
         let done = || {
             let digest = beside(file.path());
-            digest.hold(true);
             digest.hold(false);
             while !digest.is_done() {
                 thread::yield_now();
@@ -226,7 +233,6 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
         file.as_file().set_len(1 << 40).expect("a hole");
         let digest = beside(file.path());
-        digest.hold(true);
         let mut left = 3;
         let mut go_on = || {
             left -= 1;
