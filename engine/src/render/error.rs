@@ -63,6 +63,21 @@ pub enum RenderError {
         /// Whether the user named the budget (else it is half of the free memory).
         named: bool,
     },
+    /// The texts of the conversations that users play need more memory than they may take.
+    ScenesOverBudget {
+        /// How many conversations.
+        conversations: usize,
+        /// Bytes they need.
+        needed: u64,
+        /// Bytes they may take.
+        budget: u64,
+        /// Whether the user named the budget (else it is half of the free memory).
+        named: bool,
+    },
+    /// Users' requests were to be rendered ahead.
+    ScenesAhead,
+    /// Users' prompts repeat what the server replies, and the endpoint takes one prompt.
+    RepliesToCompletions,
     /// Rows hold lists of messages, and the endpoint takes a prompt.
     MessagesToCompletions,
     /// A header that cannot be sent; the text names it and never repeats its value.
@@ -132,6 +147,21 @@ impl fmt::Display for RenderError {
                  --benchmark-duration, a window) or raise --render-budget",
                 limit(*named)
             ),
+            Self::ScenesOverBudget { conversations, needed, budget, named } => write!(
+                out,
+                "the texts of {conversations} conversations need {needed} bytes and may take \
+                 {budget} ({}); right would be --render-budget {needed}, or fewer conversations \
+                 (--min-requests, --max-context, a folder with fewer files)",
+                limit(*named)
+            ),
+            Self::ScenesAhead => out.write_str(
+                "the prompts of users are put together from texts that are rendered before the \
+                 first request: leave out --render ahead",
+            ),
+            Self::RepliesToCompletions => out.write_str(
+                "prompts repeat what the server replies, and the completions endpoint takes one \
+                 prompt; use --endpoint-type chat or --reply-mode recorded",
+            ),
             Self::MessagesToCompletions => out.write_str(
                 "the trace holds lists of messages, which only the chat endpoint takes; leave out \
                  --endpoint-type completions",
@@ -163,6 +193,8 @@ impl From<RenderError> for EngineError {
             | RenderError::MixedSession(_)
             | RenderError::LiveUnordered(_)
             | RenderError::LiveAhead
+            | RenderError::ScenesAhead
+            | RenderError::RepliesToCompletions
             | RenderError::MessagesToCompletions => Self::Usage(error.to_string()),
             RenderError::Prompt { .. } | RenderError::Unreadable { .. } => {
                 Self::Input(error.to_string())
@@ -170,6 +202,7 @@ impl From<RenderError> for EngineError {
             RenderError::OverBudget { .. }
             | RenderError::WindowOverBudget { .. }
             | RenderError::TurnsOverBudget { .. }
+            | RenderError::ScenesOverBudget { .. }
             | RenderError::Thread(_) => Self::Run(error.to_string()),
         }
     }

@@ -178,7 +178,7 @@ pub(crate) fn check_session_header(options: &RenderOptions) -> Result<(), Render
 }
 
 /// Whether the user gave a header of this name.
-fn has_own(options: &RenderOptions, name: &str) -> bool {
+pub(crate) fn has_own(options: &RenderOptions, name: &str) -> bool {
     options.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
 }
 
@@ -190,7 +190,7 @@ fn put(head: &mut Vec<u8>, name: &str, value: &[u8]) {
 }
 
 /// Adds a text whose characters a header can carry; the others are percent-encoded.
-fn append_plain(head: &mut Vec<u8>, text: &str) {
+pub(crate) fn append_plain(head: &mut Vec<u8>, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_graphic() {
             head.push(byte);

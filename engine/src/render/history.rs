@@ -187,7 +187,7 @@ impl Histories {
 }
 
 /// Room for a reply of so many tokens.
-fn room(max_tokens: Option<u32>) -> u32 {
+pub(super) fn room(max_tokens: Option<u32>) -> u32 {
     let tokens = max_tokens.unwrap_or(REPLY_TOKENS);
     tokens
         .saturating_mul(REPLY_BYTES_PER_TOKEN)

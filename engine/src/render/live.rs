@@ -378,7 +378,7 @@ mod tests {
         assert!(bytes == shared && supply.request_bytes(request) == bytes.len() as u64);
         assert!(supply.share(request, parts.len()).bytes().is_empty());
         if heard {
-            supply.hear(request, reply.unwrap_or("half").as_bytes());
+            supply.hear(request, reply.unwrap_or("half").as_bytes(), false);
         }
         supply.ended(request, reply.is_some());
         let text = String::from_utf8(bytes).expect("UTF-8");

@@ -27,6 +27,7 @@ mod page;
 mod replies;
 pub mod secret;
 pub mod supply;
+pub mod users;
 
 use std::mem;
 use std::num::NonZero;
@@ -45,8 +46,8 @@ use crate::render::around::{Around, Closings};
 pub use crate::render::asked::settle_lengths;
 pub use crate::render::error::RenderError;
 pub use crate::render::few::few;
-pub use crate::render::head::{head_of_question, request_path};
 pub use crate::render::generation::Generation;
+pub use crate::render::head::{head_of_question, request_path};
 use crate::render::history::{ASSISTANT, Histories, USER};
 use crate::render::layout::Layout;
 pub use crate::render::options::{Context, Destination, Endpoint, RenderOptions, When};

@@ -12,11 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam::queue::ArrayQueue;
 use onbeat_shared::log::plan_row::PlanRow;
+use onbeat_shared::log::record::Usage;
 use onbeat_shared::units::{CoreIndex, RequestIndex};
 
+use crate::policy::players::{Act, Player};
 use crate::render::live::{Length, Live, Piece, Pieces};
 use crate::render::page::Rendered;
 use crate::render::replies::Page;
+use crate::render::users::{self, Replaced, Scenes, Stage, Strip};
 use crate::render::{Bodies, Part};
 
 /// Requests a core takes out of its window in one go when it has nothing better to do.
@@ -29,6 +32,8 @@ pub enum Source {
     Whole(Arc<Bodies>),
     /// A window for each core.
     Ahead(Arc<[Arc<Window>]>),
+    /// Texts that users' requests are put together from.
+    Users(Arc<Scenes>),
 }
 
 /// What passes between the rendering thread and one core.
@@ -57,6 +62,8 @@ pub enum Supply {
     Ahead(Store),
     /// Everything but what the server has to say first.
     Live(Box<Live>),
+    /// Whatever users ask for.
+    Users(Box<Stage>),
 }
 
 /// A core's end of its window.
@@ -81,6 +88,9 @@ enum Shared {
     Fixed(&'static [u8]),
     Reply(Arc<Page>, usize),
     Length(Arc<Length>),
+    Scene(Arc<Scenes>, users::Place),
+    Head(Arc<Strip>),
+    Mark(Arc<Strip>, usize),
 }
 
 /// The slices of a request.
@@ -89,9 +99,17 @@ pub struct Parts<'a>(Slices<'a>);
 
 #[derive(Clone, Debug)]
 enum Slices<'a> {
-    Whole { chunks: &'a [Box<[u8]>], parts: slice::Iter<'a, Part> },
-    Ahead { rendered: &'a Rendered, next: usize },
+    Whole {
+        chunks: &'a [Box<[u8]>],
+        parts: slice::Iter<'a, Part>,
+    },
+    Ahead {
+        rendered: &'a Rendered,
+        next: usize,
+    },
     Live(Pieces<'a>),
+    /// `None`: the request is not out.
+    Users(Option<users::Pieces<'a>>),
 }
 
 impl Window {
@@ -149,6 +167,7 @@ impl Supply {
                 while store.take_one().is_some() {}
                 Self::Ahead(store)
             }
+            Source::Users(scenes) => Self::Users(Box::new(Stage::new(scenes))),
         }
     }
 
@@ -182,26 +201,63 @@ impl Supply {
         }
     }
 
+    /// A player's next request leaves for the server `target`: it is put together, under a number
+    /// that no request before it had. Only where [users](Supply::Users) decide what is sent.
+    pub fn compose(&mut self, request: RequestIndex, act: &Act, target: u16) {
+        if let Self::Users(stage) = self {
+            stage.compose(request, act, target);
+        }
+    }
+
+    /// A player has ended: what it has heard is needed no more.
+    pub fn leave(&mut self, player: Player) {
+        if let Self::Users(stage) = self {
+            stage.leave(player);
+        }
+    }
+
+    /// Which replies recorded words stand for, so far; `None` where that cannot be.
+    #[must_use]
+    pub const fn replaced(&self) -> Option<Replaced> {
+        match self {
+            Self::Users(stage) => Some(stage.replaced()),
+            Self::Whole(_) | Self::Ahead(_) | Self::Live(_) => None,
+        }
+    }
+
     /// `request` is about to leave: what it repeats is put together. Returns whether its reply is
     /// [heard](Supply::hear).
     pub fn begin(&mut self, request: RequestIndex) -> bool {
         match self {
             Self::Whole(_) | Self::Ahead(_) => false,
             Self::Live(live) => live.begin(request),
+            Self::Users(stage) => stage.begin(request),
         }
     }
 
-    /// A piece of the reply to `request`, as it stands in the JSON.
-    pub fn hear(&mut self, request: RequestIndex, piece: &[u8]) {
-        if let Self::Live(live) = self {
-            live.hear(request, piece);
+    /// A piece of the reply to `request`, as it stands in the JSON, and whether it is reasoning.
+    pub fn hear(&mut self, request: RequestIndex, piece: &[u8], reasoning: bool) {
+        match self {
+            Self::Whole(_) | Self::Ahead(_) => {}
+            Self::Live(live) => live.hear(request, piece),
+            Self::Users(stage) => stage.hear(request, piece, reasoning),
         }
     }
 
     /// The reply to `request` has something that is not repeated.
     pub fn leave_out(&mut self, request: RequestIndex) {
-        if let Self::Live(live) = self {
-            live.leave_out(request);
+        match self {
+            Self::Whole(_) | Self::Ahead(_) => {}
+            Self::Live(live) => live.leave_out(request),
+            Self::Users(stage) => stage.leave_out(request),
+        }
+    }
+
+    /// What the server said of the tokens of `request`; to be told before it has
+    /// [ended](Supply::ended).
+    pub fn reply_tokens(&mut self, request: RequestIndex, usage: Usage) {
+        if let Self::Users(stage) = self {
+            stage.reply_tokens(request, usage);
         }
     }
 
@@ -211,13 +267,16 @@ impl Supply {
         match self {
             Self::Whole(_) | Self::Ahead(_) => false,
             Self::Live(live) => live.is_cut(request),
+            Self::Users(stage) => stage.is_cut(request),
         }
     }
 
     /// `request` has ended, and its reply is repeated if it ended `well`.
     pub fn ended(&mut self, request: RequestIndex, well: bool) {
-        if let Self::Live(live) = self {
-            live.end(request, well);
+        match self {
+            Self::Whole(_) | Self::Ahead(_) => {}
+            Self::Live(live) => live.end(request, well),
+            Self::Users(stage) => stage.ended(request, well),
         }
         self.done(request);
     }
@@ -234,6 +293,7 @@ impl Supply {
                 Parts(Slices::Ahead { rendered: store.rendered(request), next: 0 })
             }
             Self::Live(live) => Parts(Slices::Live(live.pieces(request))),
+            Self::Users(stage) => Parts(Slices::Users(stage.pieces(request))),
         }
     }
 
@@ -247,6 +307,7 @@ impl Supply {
             Self::Whole(bodies) => bodies.request_bytes(request),
             Self::Ahead(store) => store.rendered(request).bytes(),
             Self::Live(live) => live.request_bytes(request),
+            Self::Users(stage) => stage.request_bytes(request),
         }
     }
 
@@ -283,7 +344,23 @@ impl Supply {
                 Some(Piece::Length(length)) => Shared::Length(Arc::clone(length)),
                 None => Shared::Nothing,
             },
+            Self::Users(stage) => stage
+                .pieces(request)
+                .and_then(|mut all| all.nth(part))
+                .map_or(Shared::Nothing, Shared::of_users),
         })
+    }
+}
+
+impl Shared {
+    fn of_users(piece: users::Piece<'_>) -> Self {
+        match piece {
+            users::Piece::Scene(scenes, place) => Self::Scene(Arc::clone(scenes), place),
+            users::Piece::Fixed(bytes) => Self::Fixed(bytes),
+            users::Piece::Reply(page, used) => Self::Reply(Arc::clone(page), used),
+            users::Piece::Head(strip) => Self::Head(Arc::clone(strip)),
+            users::Piece::Mark(strip, bytes) => Self::Mark(Arc::clone(strip), bytes),
+        }
     }
 }
 
@@ -298,6 +375,9 @@ impl Share {
             Shared::Fixed(bytes) => bytes,
             Shared::Reply(page, used) => &page[..*used],
             Shared::Length(length) => length.bytes(),
+            Shared::Scene(scenes, place) => scenes.bytes(*place),
+            Shared::Head(strip) => strip.head(),
+            Shared::Mark(strip, bytes) => strip.mark_bytes(*bytes),
         }
     }
 }
@@ -355,6 +435,7 @@ impl<'a> Iterator for Parts<'a> {
                 Some(part)
             }
             Slices::Live(pieces) => pieces.nth(skipped).map(Piece::bytes),
+            Slices::Users(pieces) => pieces.as_mut()?.nth(skipped).map(users::Piece::bytes),
         }
     }
 
@@ -363,6 +444,7 @@ impl<'a> Iterator for Parts<'a> {
             Slices::Whole { parts, .. } => parts.len(),
             Slices::Ahead { rendered, next } => rendered.part_count().saturating_sub(*next),
             Slices::Live(pieces) => pieces.len(),
+            Slices::Users(pieces) => pieces.as_ref().map_or(0, ExactSizeIterator::len),
         };
         (left, Some(left))
     }

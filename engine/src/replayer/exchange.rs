@@ -381,7 +381,7 @@ impl Scribe<'_> {
                     self.sink.push(&Record::Chunk { request, time, kind, tokens, bytes });
                 }
             }
-            Answer::Text { raw, .. } => self.supply.hear(request, raw),
+            Answer::Text { raw, reasoning } => self.supply.hear(request, raw, reasoning),
             Answer::ToolCall => self.supply.leave_out(request),
             Answer::Usage(usage) => self.exchange.usage = Some(usage),
             // What the reader says of an answer that we ended ourselves is not the cause.

@@ -1,0 +1,136 @@
+//! The slices of one request that is out, in the order in which they are sent.
+
+use std::sync::Arc;
+
+use crate::render::replies::{PAGE_BYTES, Page, Replies};
+use crate::render::users::stage::Flight;
+use crate::render::users::strip::{Strip, Strips};
+use crate::render::users::walk::{Bit, Walk};
+use crate::render::users::{Place, Scenes};
+
+/// One slice of a request, and what keeps it where it is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::render) enum Piece<'a> {
+    /// Written before zero.
+    Scene(&'a Arc<Scenes>, Place),
+    /// The same in all requests.
+    Fixed(&'static [u8]),
+    /// Of a reply.
+    Reply(&'a Arc<Page>, usize),
+    /// The rest of the head, and how the body begins.
+    Head(&'a Arc<Strip>),
+    /// So many bytes of the mark.
+    Mark(&'a Arc<Strip>, usize),
+}
+
+/// The pieces of a request.
+#[derive(Clone, Debug)]
+pub(in crate::render) struct Pieces<'a> {
+    scenes: &'a Arc<Scenes>,
+    strip: &'a Arc<Strip>,
+    replies: &'a Replies,
+    common: Place,
+    record: u32,
+    walk: Walk<'a>,
+    at: At,
+    left: usize,
+}
+
+/// Where in a request the next piece is.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Start,
+    Head,
+    Prompt,
+    Page { page: u32, left: usize },
+    End,
+}
+
+impl<'a> Pieces<'a> {
+    pub(super) fn new(
+        scenes: &'a Arc<Scenes>,
+        strips: &'a Strips,
+        replies: &'a Replies,
+        flight: &'a Flight,
+        walk: Walk<'a>,
+    ) -> Self {
+        Self {
+            scenes,
+            strip: strips.get(flight.strip),
+            replies,
+            common: flight.common,
+            record: flight.record,
+            walk,
+            at: At::Start,
+            left: flight.parts as usize,
+        }
+    }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        let line = &self.scenes.lines[self.record as usize];
+        loop {
+            match self.at {
+                At::Start => {
+                    self.at = At::Head;
+                    return Some(Piece::Scene(self.scenes, self.common));
+                }
+                At::Head => {
+                    self.at = At::Prompt;
+                    return Some(Piece::Head(self.strip));
+                }
+                At::Page { left: 0, .. } => self.at = At::Prompt,
+                At::Page { page, left } => {
+                    let (bytes, behind) = self.replies.page(page);
+                    let used = left.min(PAGE_BYTES);
+                    self.at = At::Page { page: behind, left: left - used };
+                    return Some(Piece::Reply(bytes, used));
+                }
+                At::Prompt => match self.walk.next() {
+                    Some(Bit::Text { start, len }) => {
+                        return Some(Piece::Scene(self.scenes, line.text(start, len)));
+                    }
+                    Some(Bit::Fixed(bytes)) => return Some(Piece::Fixed(bytes)),
+                    Some(Bit::Mark(words)) => {
+                        return Some(Piece::Mark(self.strip, self.strip.marked(words)));
+                    }
+                    Some(Bit::Reply(slot)) => {
+                        let slot = onbeat_shared::units::RequestIndex(slot);
+                        let left = self.replies.len(slot).unwrap_or(0) as usize;
+                        self.at = At::Page { page: self.replies.first_page(slot), left };
+                    }
+                    Some(Bit::Open) => {}
+                    None => {
+                        self.at = At::End;
+                        let closing = self.scenes.closings[line.closing as usize];
+                        return Some(Piece::Scene(self.scenes, closing));
+                    }
+                },
+                At::End => return None,
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Pieces<'_> {}
+
+impl<'a> Piece<'a> {
+    /// What it holds.
+    pub(in crate::render) fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Scene(scenes, place) => scenes.bytes(place),
+            Self::Fixed(bytes) => bytes,
+            Self::Reply(page, used) => &page[..used],
+            Self::Head(strip) => strip.head(),
+            Self::Mark(strip, bytes) => strip.mark_bytes(bytes),
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Goes through a prompt from its first word to its last, in as few pieces as there can be.
+//!
+//! A prompt is the lines on the way to its own, each up to where the next one keeps it. A line that
+//! starts with what the server said has the reply itself there, if its player has one that leaves
+//! words for the user, else its recorded words; either way its words keep their places, so that a
+//! prompt has all its words whatever the reply's length. A reply that a later prompt cuts in two
+//! gives way to recorded words. Neighbours in memory are one piece.
+
+use crate::render::users::stage::Kept;
+use crate::render::users::text::{CHECK_WORDS, nth_word};
+use crate::render::users::tree::{Line, NONE};
+use crate::render::users::{MARK_WORDS, Scenes};
+
+/// A piece of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bit {
+    /// Bytes of the conversation's text.
+    Text { start: u64, len: u64 },
+    /// What stands between messages.
+    Fixed(&'static [u8]),
+    /// A kept reply.
+    Reply(u32),
+    /// A reply that is yet to come.
+    Open,
+    /// So many words that tell a later use of the conversation from the first.
+    Mark(u32),
+}
+
+/// What stands for the server's replies.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Said<'a> {
+    /// Recorded words.
+    Recorded,
+    /// What a player has heard, from the oldest on that was not passed yet.
+    Kept(&'a [Kept], u32),
+    /// A piece of its own.
+    Open,
+}
+
+/// Most runs on the way to a line: each halves what is behind it.
+const RUNS_MAX: usize = 33;
+/// Most pieces of a line: separators, and words cut in two, with a mark in either part.
+const BITS_MAX: usize = 12;
+
+/// A prompt's pieces.
+#[derive(Clone, Debug)]
+pub(super) struct Walk<'a> {
+    scenes: &'a Scenes,
+    said: Said<'a>,
+    /// The last places of the runs on the way, the last run first.
+    ends: [u32; RUNS_MAX],
+    /// How many of them are still to be passed, the present one among them.
+    runs: usize,
+    /// The next place.
+    place: u32,
+    /// Tokens of the prompt.
+    input: u32,
+    /// Where the mark belongs, as long as it is still to come.
+    mark_at: Option<u32>,
+    /// Whether the open message is the assistant's.
+    assistant: bool,
+    bits: [Bit; BITS_MAX],
+    filled: usize,
+    taken: usize,
+    held: Option<Bit>,
+}
+
+impl<'a> Walk<'a> {
+    /// The prompt of a record; a `marked` one is of a later use of its conversation.
+    pub(super) fn new(scenes: &'a Scenes, record: u32, said: Said<'a>, marked: bool) -> Self {
+        let line = &scenes.lines[record as usize];
+        let (mut ends, mut runs) = ([0; RUNS_MAX], 0);
+        let mut last = line;
+        loop {
+            ends[runs] = last.place;
+            runs += 1;
+            match scenes.line_at(last.run).parent {
+                NONE => break,
+                parent => last = &scenes.lines[parent as usize],
+            }
+        }
+        Self {
+            scenes,
+            said,
+            ends,
+            runs,
+            place: last.run,
+            input: line.input,
+            mark_at: marked.then(|| line.warm_tokens(scenes.warm_tokens)),
+            assistant: false,
+            bits: [Bit::Open; BITS_MAX],
+            filled: 0,
+            taken: 0,
+            held: None,
+        }
+    }
+
+    fn raw(&mut self) -> Option<Bit> {
+        while self.taken == self.filled {
+            if self.runs == 0 {
+                return None;
+            }
+            (self.filled, self.taken) = (0, 0);
+            self.fill();
+        }
+        self.taken += 1;
+        Some(self.bits[self.taken - 1])
+    }
+
+    fn push(&mut self, bit: Bit) {
+        if !matches!(bit, Bit::Text { len: 0, .. } | Bit::Fixed(&[])) {
+            self.bits[self.filled] = bit;
+            self.filled += 1;
+        }
+    }
+
+    /// Adds the pieces of the next line, or of as many as have one piece.
+    fn fill(&mut self) {
+        let scenes = self.scenes;
+        let line = scenes.line_at(self.place);
+        let end = self.ends[self.runs - 1];
+        let together = if self.mark_at.is_some() {
+            None
+        } else {
+            let joined = line.joined.min(end);
+            self.quiet(joined).and_then(|last| self.whole(last))
+        };
+        let last = together.unwrap_or(self.place);
+        let (cut, closes) = self.cut(last);
+        if together.is_some() {
+            let behind = scenes.line_at(last);
+            if self.assistant && line.said == 0 && line.words() > 0 {
+                self.push(Bit::Fixed(scenes.separators.user));
+                self.assistant = false;
+            }
+            self.assistant &= line.words() == 0;
+            let bytes = behind.start + u64::from(behind.len) - line.start;
+            self.push(Bit::Text { start: line.start, len: bytes });
+        } else {
+            self.line(scenes.order[last as usize], cut, closes);
+        }
+        if last == end {
+            self.runs -= 1;
+            if self.runs > 0 {
+                self.place = scenes.line_at(self.ends[self.runs - 1]).run;
+            }
+        } else {
+            self.place = last + 1;
+        }
+    }
+
+    /// Up to which token the line at a place of the present run is kept, and whether a user's words
+    /// have to be the last of it: the prompt ends there, or the assistant is next.
+    fn cut(&self, place: u32) -> (u32, bool) {
+        let next = if place < self.ends[self.runs - 1] {
+            self.scenes.line_at(place + 1)
+        } else if self.runs > 1 {
+            let end = self.scenes.line_at(self.ends[self.runs - 2]);
+            self.scenes.line_at(end.run)
+        } else {
+            return (self.input, true);
+        };
+        (next.keep, next.keep == self.input || next.link)
+    }
+
+    /// The last of the joined lines from the present place to `last` that is kept whole.
+    fn whole(&self, last: u32) -> Option<u32> {
+        let line = self.scenes.line_at(last);
+        if self.cut(last).0 == line.until && line.ends_as_user() {
+            return Some(last);
+        }
+        last.checked_sub(1).filter(|&before| before >= self.place)
+    }
+
+    /// The last of the lines from the present place to `last` before the first one that might have
+    /// a reply.
+    fn quiet(&mut self, last: u32) -> Option<u32> {
+        let order = &self.scenes.order;
+        let record = order[self.place as usize];
+        match &mut self.said {
+            Said::Recorded => Some(last),
+            Said::Open => None,
+            Said::Kept(kept, next) => {
+                let asked = self.scenes.lines[record as usize].asked;
+                while *next != NONE && asked != NONE && kept[*next as usize].record < asked {
+                    *next = kept[*next as usize].next;
+                }
+                if *next == NONE {
+                    return Some(last);
+                }
+                let heard = kept[*next as usize].record;
+                // A line has a reply to a record before it.
+                let places = &order[self.place as usize..=last as usize];
+                let before = places.partition_point(|&record| record <= heard);
+                let before = u32::try_from(before).expect("no more than records");
+                (before > 0).then(|| self.place + before - 1)
+            }
+        }
+    }
+
+    /// The reply that stands in a line, and how many tokens it has.
+    fn reply(&mut self, line: &Line) -> Option<(Bit, u32)> {
+        if line.asked == NONE {
+            return None;
+        }
+        match &mut self.said {
+            Said::Recorded => None,
+            Said::Open => (line.said > 0).then_some((Bit::Open, line.said)),
+            Said::Kept(kept, next) => {
+                while *next != NONE && kept[*next as usize].record < line.asked {
+                    *next = kept[*next as usize].next;
+                }
+                let slot = Some(*next).filter(|&slot| slot != NONE)?;
+                let heard = &kept[slot as usize];
+                let fits = heard.record == line.asked && heard.fits(line);
+                fits.then_some((Bit::Reply(slot), heard.tokens))
+            }
+        }
+    }
+
+    /// Adds the pieces of a line up to token `cut` of the prompt.
+    fn line(&mut self, record: u32, cut: u32, closes: bool) {
+        let line = &self.scenes.lines[record as usize];
+        if cut <= line.keep {
+            return;
+        }
+        let separators = self.scenes.separators;
+        let said_until = line.said_until();
+        if let Some((reply, tokens)) = self.reply(line) {
+            let user_from = line.keep + tokens;
+            if cut > user_from || cut == user_from && !closes {
+                self.separator_of_assistant(line);
+                self.push(reply);
+                self.assistant = cut == user_from;
+                if cut > user_from {
+                    self.separator_of_user(line);
+                    self.words(line, user_from, cut);
+                }
+                return;
+            }
+        }
+        if line.said > 0 && !(closes && cut <= said_until) {
+            self.separator_of_assistant(line);
+            self.words(line, line.keep, cut.min(said_until));
+            self.assistant = cut <= said_until;
+            if cut > said_until {
+                self.separator_of_user(line);
+                self.words(line, said_until, cut);
+            }
+            return;
+        }
+        if self.assistant {
+            self.push(Bit::Fixed(separators.user));
+            self.assistant = false;
+        }
+        self.words(line, line.keep, cut);
+    }
+
+    /// What stands before a reply: the line's own, where it has one.
+    fn separator_of_assistant(&mut self, line: &Line) {
+        let separator = self.scenes.separators.assistant;
+        if line.said > 0 {
+            self.push(Bit::Text { start: line.start, len: separator.len() as u64 });
+        } else {
+            self.push(Bit::Fixed(separator));
+        }
+    }
+
+    /// What stands before the user's words: the line's own, where it has one.
+    fn separator_of_user(&mut self, line: &Line) {
+        let separator = self.scenes.separators.of_line(line);
+        let is_open = matches!(self.said, Said::Open);
+        if line.said > 0 && line.until > line.said_until() && !is_open {
+            let start = line.start + u64::from(line.user_at) - separator.len() as u64;
+            self.push(Bit::Text { start, len: separator.len() as u64 });
+        } else {
+            self.push(Bit::Fixed(separator));
+        }
+    }
+
+    /// Adds the words `from..until` of the prompt, which are a line's own, without what separates
+    /// messages.
+    fn words(&mut self, line: &Line, from: u32, until: u32) {
+        let said_until = line.said_until();
+        if line.said > 0 && from < said_until && said_until < until {
+            self.plain(line, from, said_until);
+            self.plain(line, said_until, until);
+        } else {
+            self.plain(line, from, until);
+        }
+    }
+
+    /// [`Walk::words`] of one message, with the mark in its place.
+    fn plain(&mut self, line: &Line, from: u32, until: u32) {
+        match self.mark_at {
+            Some(mark_at) if until > mark_at => {
+                let start = from.max(mark_at);
+                let end = until.min(start.saturating_add(MARK_WORDS));
+                self.mark_at = None;
+                self.slice(line, from, start);
+                self.push(Bit::Mark(end - start));
+                self.slice(line, end, until);
+            }
+            _ => self.slice(line, from, until),
+        }
+    }
+
+    fn slice(&mut self, line: &Line, from: u32, until: u32) {
+        if from < until {
+            let (start, end) = (self.start_of(line, from), self.end_of(line, until));
+            self.push(Bit::Text { start: line.start + start, len: end - start });
+        }
+    }
+
+    /// Where in a line's bytes word `at` of the prompt starts.
+    fn start_of(&self, line: &Line, at: u32) -> u64 {
+        if at == line.said_until() {
+            return u64::from(line.user_at);
+        }
+        let check = at / CHECK_WORDS;
+        let passed = check - line.keep / CHECK_WORDS;
+        let (bytes, words) = if passed == 0 {
+            (0, at - line.keep)
+        } else {
+            let first = (line.first_check + passed - 1) as usize;
+            (self.scenes.checks[first], at - check * CHECK_WORDS)
+        };
+        let text = self.scenes.text_of(line);
+        let rest = &text[bytes as usize..];
+        u64::from(bytes) + nth_word(rest, words as usize) as u64
+    }
+
+    /// Where in a line's bytes word `at` of the prompt would start, but for what separates it from
+    /// those before.
+    fn end_of(&self, line: &Line, at: u32) -> u64 {
+        if at == line.until {
+            return u64::from(line.len);
+        }
+        if line.said > 0 && at == line.said_until() {
+            let separator = self.scenes.separators.of_line(line);
+            return u64::from(line.user_at) - separator.len() as u64;
+        }
+        self.start_of(line, at)
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Bit;
+
+    fn next(&mut self) -> Option<Bit> {
+        let mut bit = self.held.take().or_else(|| self.raw())?;
+        while let Bit::Text { start, len } = bit {
+            match self.raw() {
+                Some(Bit::Text { start: next, len: more }) if next == start + len => {
+                    bit = Bit::Text { start, len: len + more };
+                }
+                other => {
+                    self.held = other;
+                    break;
+                }
+            }
+        }
+        Some(bit)
+    }
+}
