@@ -3,10 +3,12 @@
 //! Which columns there are is in [`columns`]; how they are written is one file per format. Nothing
 //! is computed here that [`crate::metrics`] does not define. Everything goes to a writer the caller
 //! brings, row by row or in row groups of bounded size. [`aiperf`], [`vllm_bench`] and
-//! [`kv_cache_tester`] write a run as those tools write theirs.
+//! [`kv_cache_tester`] write a run as those tools write theirs, and [`html`] as a
+//! page for a browser.
 
 pub mod aiperf;
 pub mod columns;
+pub mod html;
 pub mod kv_cache_tester;
 mod parquet;
 mod text;

@@ -1,8 +1,8 @@
 //! `user_lifecycle.csv`: what became of every user and sub-agent, by time.
 //!
 //! The events are the tool's three: started, completed, truncated. Here sub-agents have a start
-//! too. A user that the run's end cut short has no end, as there. How often and why users were kept
-//! back is in the run's other tables.
+//! too. A user that the run's end cut short has no end, as there. Counts are of a user's own requests; the
+//! tool counts sub-agents among them.
 
 use super::cells::{Cell, Epoch};
 use crate::counted::grouped;
@@ -71,9 +71,9 @@ fn started(user: &User, own: Asked) -> String {
     let mut parts = Vec::new();
     if let Some(total) = user.total {
         if advanced {
-            let left = total.saturating_sub(user.cue);
-            let share = f64::from(user.cue) / f64::from(total.max(1)) * 100.0;
-            parts.push(format!("{left} requests remaining (advanced {share:.0}%)"));
+            let share = f64::from(user.cue) / f64::from(user.cue.saturating_add(total).max(1));
+            let share = share * 100.0;
+            parts.push(format!("{total} requests remaining (advanced {share:.0}%)"));
         } else {
             parts.push(format!("{total} requests"));
         }

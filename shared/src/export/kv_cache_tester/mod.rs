@@ -160,9 +160,7 @@ impl<'a> Export<'a> {
             cells::write_table(heads.as_deref(), rows, out)
         };
         match part {
-            Part::Periods => {
-                table(&mut periods::rows(self.periods, facts, epoch, periods_before))
-            }
+            Part::Periods => table(&mut periods::rows(self.periods, facts, epoch, periods_before)),
             Part::Requests => table(&mut requests::rows(self.run, self.users)),
             Part::Lifecycle => table(&mut lifecycle::rows(self.run, self.users).into_iter()),
             Part::Metadata => write_json(&metadata::document(self.run), out),

@@ -3,14 +3,14 @@
 //! The tool's columns come first, under its names, with its meanings; ours follow. Differences are
 //! the module's: see [`super`].
 
-use std::collections::HashMap;
-
 use super::cells::{Cell, Epoch, float, list, seconds};
 use crate::log::{Outcome, StepFlags};
-use crate::metrics::latency::{e2e_ns, itl_ns, ttft_ns};
+use crate::metrics::attribution::{agent_wait_ns, queue_ns};
+use crate::metrics::latency::{e2e_ns, effective_ttft_ns, itl_ns, ttft_ns};
+use crate::metrics::lateness::lateness_ns;
 use crate::metrics::tokens;
 use crate::run::{End, Run, Users};
-use crate::units::{RunNanos, SessionIndex};
+use crate::units::RunNanos;
 
 /// A row's request, and what it needs beside it.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,6 @@ pub(super) struct Row<'a> {
     users: &'a Users,
     i: usize,
     epoch: Epoch,
-    place: Option<u64>,
     block_tokens: u32,
 }
 
@@ -28,7 +27,7 @@ type Column = (&'static str, fn(&Row<'_>) -> Cell);
 /// The tool's columns, in its order.
 const COLUMNS: [Column; 24] = [
     ("user_id", |row| row.user_name().into()),
-    ("request_idx", |row| row.place.into()),
+    ("request_idx", |row| row.run.recorded(row.i).and_then(|recorded| recorded.place).into()),
     ("trace_id", |row| row.trace_id().into()),
     ("timestamp", |row| row.epoch_of(row.end())),
     ("request_type", |row| row.kind().into()),
@@ -45,7 +44,7 @@ const COLUMNS: [Column; 24] = [
     ("success", |row| row.run.requests.is_ok(row.i).into()),
     ("error_message", |row| row.error().into()),
     ("queue_time", |row| queue_ns(row.run, row.i).map(seconds).into()),
-    ("effective_ttft", |row| effective_ns(row.run, row.i).map(seconds).into()),
+    ("effective_ttft", |row| effective_ttft_ns(row.run, row.i).map(seconds).into()),
     ("request_start_time", |row| row.epoch_of(row.run.requests.sent(row.i))),
     ("prefill_complete_time", |row| row.epoch_of(row.run.requests.first_token(row.i))),
     ("request_complete_time", |row| row.epoch_of(row.end())),
@@ -61,8 +60,8 @@ const MORE: [Column; 10] = [
     ("cached_tokens", |row| row.run.requests.cached_tokens(row.i).into()),
     ("ideal_cached_tokens", |row| row.run.plan[row.i].ideal_cached_tokens.into()),
     ("reasoning_tokens", |row| row.run.requests.reasoning_tokens(row.i).into()),
-    ("subagent_wait_s", |row| row.agent_wait_ns().map(seconds).into()),
-    ("lateness_s", |row| row.lateness_ns().map(seconds).into()),
+    ("subagent_wait_s", |row| agent_wait_ns(row.run, row.i).map(seconds).into()),
+    ("lateness_s", |row| lateness_ns(row.run, row.i).map(seconds).into()),
     ("over_budget", |row| row.users.flags(row.i).has(StepFlags::OVER_BUDGET).into()),
     ("reply_replaced", |row| row.users.flags(row.i).has(StepFlags::REPLY_REPLACED).into()),
 ];
@@ -78,48 +77,12 @@ pub(super) fn rows<'a>(run: &'a Run, users: &'a Users) -> impl Iterator<Item = V
     let mut order: Vec<usize> = (0..requests.len()).filter(|&i| requests.was_sent(i)).collect();
     // What has no end in the log comes last.
     order.sort_by_key(|&i| (requests.done(i).is_none(), requests.done(i), requests.sent(i), i));
-    let places = places(run, users);
     let block_tokens = run.manifest.trace.block_tokens.unwrap_or(0);
     let epoch = Epoch(run.started_unix_ns());
     order.into_iter().map(move |i| {
-        let row = Row { run, users, i, epoch, place: places[i], block_tokens };
+        let row = Row { run, users, i, epoch, block_tokens };
         COLUMNS.iter().chain(&MORE).map(|(_name, value)| value(&row)).collect()
     })
-}
-
-/// Queue time: from the instant a request was due by its user's own rule to the one at which
-/// admission let it through.
-fn queue_ns(run: &Run, i: usize) -> Option<i64> {
-    let (due, ready) = (run.requests.due(i)?, run.requests.ready(i)?);
-    Some(ready.0.checked_sub(due.0)?.max(0))
-}
-
-/// Queue time and TTFT together.
-fn effective_ns(run: &Run, i: usize) -> Option<i64> {
-    queue_ns(run, i)?.checked_add(ttft_ns(run, i)?)
-}
-
-/// Each request's place in its user's list, sub-agents counted: those that it started before.
-fn places(run: &Run, users: &Users) -> Vec<Option<u64>> {
-    let mut agents: HashMap<SessionIndex, Vec<RunNanos>> = HashMap::new();
-    for user in &users.users {
-        if let (Some(parent), Some(started)) = (user.parent, user.started) {
-            agents.entry(parent).or_default().push(started);
-        }
-    }
-    agents.values_mut().for_each(|starts| starts.sort_unstable());
-    let mut asked = vec![0_u64; users.users.len()];
-    let mut of = |i: usize| {
-        let session = run.plan[i].session;
-        let user = users.users.get(session.as_usize())?;
-        let sent = run.requests.sent(i)?;
-        let own = agents.get(&session).map_or(0, |starts| starts.partition_point(|at| *at <= sent));
-        let before = &mut asked[session.as_usize()];
-        let place = u64::from(user.cue) + *before + own as u64;
-        *before += 1;
-        Some(place)
-    };
-    (0..run.requests.len()).map(&mut of).collect()
 }
 
 impl Row<'_> {
@@ -173,23 +136,6 @@ impl Row<'_> {
             Some(words) => format!("{}: {words}", self.outcome()),
             None => self.outcome().to_owned(),
         }
-    }
-
-    /// What it waited for its user's sub-agents beyond its own think time.
-    fn agent_wait_ns(&self) -> Option<i64> {
-        let row = &self.run.plan[self.i];
-        let after = row.after?.as_usize();
-        let since = if self.users.flags(self.i).has(StepFlags::FROM_START) {
-            self.run.requests.sent(after)?
-        } else {
-            self.run.requests.done(after)?
-        };
-        let own = since.0.checked_add(row.think_ns.unwrap_or(0))?;
-        Some(self.run.requests.due(self.i)?.0.checked_sub(own)?.max(0))
-    }
-
-    fn lateness_ns(&self) -> Option<i64> {
-        crate::metrics::lateness::lateness_ns(self.run, self.i)
     }
 
     fn token_times(&self) -> String {
