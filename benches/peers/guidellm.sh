@@ -1,8 +1,14 @@
 #!/usr/bin/env bash
-# GuideLLM at a constant rate; benches/peers/README.md has the arguments.
+# GuideLLM on a Mooncake trace, at the trace's own times; benches/peers/README.md has the arguments.
 . "$(dirname "$0")/prepare.sh"
-need guidellm "pip install guidellm"
+need guidellm "pip install guidellm==0.8.1"
 make_tokenizer
-"${BIN}guidellm" benchmark --target "$URL" --model bench --processor "$TOKENIZER" \
-    --rate-type constant --rate "$RATE" --max-requests "$COUNT" \
-    --data "prompt_tokens=$INPUT,output_tokens=$OUTPUT" --output-path "$FOLDER/guidellm.json"
+# Its own default keeps gaps between requests instead, and it counts in seconds.
+"${BIN}guidellm" run --disable-console-interactive \
+    --backend kind=openai_http,target="$URL",model=bench \
+    --profile kind=replay,schedule_turn=timestamp \
+    --data kind=mooncake,time_scale=0.001,source.kind=json_file,source.path="$TRACE" \
+    --tokenizer kind=huggingface_auto,model="$TOKENIZER" \
+    --constraint kind=max_requests,count="$COUNT" \
+    --output kind=json,path="$FOLDER/guidellm.json"
+all_ended_well "$FOLDER/guidellm.json" benchmarks.0.metrics.request_totals.successful

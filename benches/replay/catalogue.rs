@@ -23,6 +23,11 @@ const FEW: usize = 10_000;
 /// Pairs of a case with few requests.
 const PAIRS_OF_FEW: usize = 15;
 
+/// Requests a second that another load generator and Onbeat are asked for: few, and many.
+const PEER_RATES: &[f64] = &[100.0, 1_000.0];
+/// How long such a schedule is.
+const PEER_SECONDS: f64 = 10.0;
+
 /// Memory for requests that are rendered ahead: two seconds of what is sent, so that most of it is
 /// rendered while others are sent.
 const AHEAD_BUDGET: &str = "128MiB";
@@ -89,11 +94,18 @@ pub(crate) fn against_base() -> Vec<Case> {
     cases
 }
 
-/// Another load generator against Onbeat, on one schedule.
-pub(crate) fn against_peer(name: &str, rate: f64, count: usize) -> Case {
-    let parties = [Party::peer(name), Party::engine("onbeat")];
-    let case = Case::lateness(Shape::Constant, rate, count);
-    Case { pairs: 3, ..case }.between(&format!("peer-{name}-constant-{rate}"), parties)
+/// Another load generator against Onbeat, on one schedule a rate.
+pub(crate) fn against_peer(name: &str, rates: &[f64], count: Option<usize>) -> Vec<Case> {
+    let rates = if rates.is_empty() { PEER_RATES } else { rates };
+    let case = |&rate: &f64| {
+        #[expect(clippy::cast_possible_truncation, reason = "a rate is far below 2^53")]
+        #[expect(clippy::cast_sign_loss, reason = "a rate is positive")]
+        let count = count.unwrap_or((rate * PEER_SECONDS) as usize);
+        let parties = [Party::peer(name), Party::engine("onbeat")];
+        let case = Case::lateness(Shape::Constant, rate, count);
+        Case { pairs: 3, ..case }.between(&format!("peer-{name}-constant-{rate}"), parties)
+    };
+    rates.iter().map(case).collect()
 }
 
 fn burst(scale: Scale) -> Case {

@@ -9,7 +9,7 @@
 //! ```text
 //! cargo bench -p benches --bench replay -- [WORD…] [--pairs N] [--json FILE]
 //! cargo bench -p benches --bench replay -- --base ENGINE [WORD…]
-//! cargo bench -p benches --bench replay -- --peer NAME [--rate R] [--count N]
+//! cargo bench -p benches --bench replay -- --peer NAME [--rate R]… [--count N]
 //! ```
 //!
 //! measures the cases whose name contains one of the words; without `--bench`, which `cargo bench`

@@ -52,6 +52,8 @@ pub(crate) fn run(runner: &Runner, case: &Case) -> Result<Value> {
     };
     if let Some(why) = skipped {
         line["skipped"] = json!(why);
+    } else if let Program::Peer(peer) = &case.parties[0].program {
+        line["peer_version"] = json!(runner.peer_version(peer)?);
     }
     Ok(line)
 }
@@ -60,7 +62,9 @@ pub(crate) fn run(runner: &Runner, case: &Case) -> Result<Value> {
 fn command(case: &Case) -> String {
     let words = match (&case.parties[0].program, case.name.as_str()) {
         (Program::Base, name) => format!("--base ENGINE {name}"),
-        (Program::Peer(peer), _) => format!("--peer {peer} --rate {}", case.rate),
+        (Program::Peer(peer), _) => {
+            format!("--peer {peer} --rate {} --count {}", case.rate, case.count)
+        }
         (_, name) => name.to_owned(),
     };
     format!("cargo bench -p benches --bench replay -- {words}")
@@ -153,8 +157,9 @@ fn lateness(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<Str
         say("arrival_outside_p99_us", 1e3, &|side| percentile(&side.arrivals_outside, 0.99));
         say("percent_in_stalls", 0.01, &|side| Some(side.share_in_stalls()));
     }
-    // The floor does not count its own.
-    if case.parties.iter().all(|party| party.program != Program::Floor) {
+    // The floor does not count its own, and a peer's are not known.
+    let counted = |party: &Party| !matches!(party.program, Program::Floor | Program::Peer(_));
+    if case.parties.iter().all(counted) {
         say("involuntary_switches", 1.0, &|side| Some(side.switches as f64));
     }
     if case.parties.iter().any(|party| party.traffic.is_some()) {

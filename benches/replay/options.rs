@@ -19,14 +19,14 @@ pub(crate) struct Options {
     /// The engine of the revision to compare with.
     pub(crate) base: Option<PathBuf>,
     peer: Option<String>,
-    rate: f64,
-    count: usize,
+    rates: Vec<f64>,
+    count: Option<usize>,
     words: Vec<String>,
 }
 
 impl Options {
     pub(crate) fn parse(arguments: Vec<String>) -> Result<Self> {
-        let mut options = Self { rate: 1_000.0, count: 3_000, ..Self::default() };
+        let mut options = Self::default();
         let (mut bench, mut test) = (false, false);
         let mut rest = arguments.into_iter();
         while let Some(argument) = rest.next() {
@@ -37,8 +37,8 @@ impl Options {
                 "--json" => options.json = Some(value(&argument, rest.next())?),
                 "--base" => options.base = Some(value(&argument, rest.next())?),
                 "--peer" => options.peer = Some(value(&argument, rest.next())?),
-                "--rate" => options.rate = value(&argument, rest.next())?,
-                "--count" => options.count = value(&argument, rest.next())?,
+                "--rate" => options.rates.push(value(&argument, rest.next())?),
+                "--count" => options.count = Some(value(&argument, rest.next())?),
                 // Cargo's test runner passes flags of its own.
                 flag if flag.starts_with('-') => {}
                 _ => options.words.push(argument),
@@ -51,7 +51,7 @@ impl Options {
     /// The cases that were asked for.
     pub(crate) fn cases(&self) -> Vec<Case> {
         let mut cases = match (&self.peer, &self.base) {
-            (Some(peer), _) => vec![catalogue::against_peer(peer, self.rate, self.count)],
+            (Some(peer), _) => catalogue::against_peer(peer, &self.rates, self.count),
             (None, Some(_)) => catalogue::against_base(),
             (None, None) if self.is_real => catalogue::measured(),
             (None, None) => catalogue::tiny(),

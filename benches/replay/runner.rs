@@ -236,6 +236,12 @@ impl Runner {
         refuse(&output, ended_well)?;
         Ok(Turn::Ran(Box::new(Side::of_stamps(seen, &sheet.due)?)))
     }
+
+    /// Name and version of a peer that ran, as its script noted them.
+    pub(crate) fn peer_version(&self, name: &str) -> Result<String> {
+        let text = std::fs::read_to_string(self.folder.path().join(name).join("version"))?;
+        Ok(text.trim().to_owned())
+    }
 }
 
 impl Server {
