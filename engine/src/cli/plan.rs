@@ -114,7 +114,7 @@ fn tell_what_is_odd(args: &Args, trace: &Trace, plan: &Plan, synthesised: &[Stri
     for warning in &trace.warnings {
         tell(&warning.to_string());
     }
-    let given = flags::given(&args.trace, &args.timing, &args.cancel, &args.body, &[]);
+    let given = flags::given(&args.trace, &args.timing, &args.cancel, &args.body);
     let vain = trace::without_meaning(&given, trace);
     let typed = [args.timing.warnings(), args.body.warnings(), vain].concat();
     for warning in plan.warnings.iter().chain(synthesised).chain(&typed).chain(&args.unused.told())
@@ -344,9 +344,8 @@ mod tests {
                     --repetition-penalty 1";
         let words = ["onbeat"].into_iter().chain(line.split_whitespace());
         let args = Only::try_parse_from(words).expect("parses").args;
-        let given = |args: &Args| {
-            flags::given(&args.trace, &args.timing, &args.cancel, &args.body, &[]).options
-        };
+        let given =
+            |args: &Args| flags::given(&args.trace, &args.timing, &args.cancel, &args.body).options;
         let mut typed = given(&args);
         let mut all: Vec<&str> = trace::options_with_meaning().collect();
         typed.sort_unstable();

@@ -102,8 +102,9 @@ impl Args {
 
     /// What was typed of options that mean nothing for some traces.
     fn given(&self) -> Given {
-        let users = self.users.given();
-        let mut given = flags::given(&self.trace, &self.timing, &self.cancel, &self.body, users);
+        let mut given = flags::given(&self.trace, &self.timing, &self.cancel, &self.body);
+        given.of_users = self.users.given().to_vec();
+        given.in_vain = self.users.warnings();
         if self.run.warmup_request_count > 0 {
             given.of_schedule.push("--warmup-request-count");
         }

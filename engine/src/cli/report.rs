@@ -1,4 +1,4 @@
-//! `onbeat report`: the numbers of a run, finished or not, as text or JSON.
+//! `onbeat report`: the numbers of a run, finished or not, as text, as JSON or as a page.
 //!
 //! It only reads the log and renders what [`onbeat_shared::metrics`] computes. A log is read into
 //! memory rather than mapped: one that is still being written or replaced must not be able to kill
@@ -37,6 +37,15 @@ pub struct Args {
     /// How the report is written.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
+
+    /// Write the report as one page for a browser into this file, and nothing to stdout. Charts of
+    /// a run without users are by slices: of --slice-duration, or of a length that suits the run.
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    pub html: Option<PathBuf>,
+
+    /// Replace the file of --html if it exists.
+    #[arg(long, requires = "html")]
+    pub force: bool,
 
     /// Goals of a good request.
     #[command(flatten)]
@@ -80,6 +89,8 @@ pub enum Format {
     Text,
     /// For programs: the schema is in the repository.
     Json,
+    /// For a browser: one page with charts that fetches nothing.
+    Html,
 }
 
 /// Goals of a good request, as typed.

@@ -7,7 +7,9 @@
 //! prompts of a trace do not pass through here.
 
 pub mod blocks;
+pub mod tokenizer;
 pub mod vocabulary;
 
 pub use crate::prompt::blocks::{TextKey, WORDS_PER_DRAW, scope};
+pub use crate::prompt::tokenizer::unknown_words;
 pub use crate::prompt::vocabulary::WORDS;

@@ -16,6 +16,8 @@ pub struct Given {
     pub of_schedule: Vec<&'static str>,
     /// Those of users, who replay agentic traces only.
     pub of_users: Vec<String>,
+    /// What of those changes nothing even there, in words.
+    pub in_vain: Vec<String>,
 }
 
 /// An option and where it means something.
@@ -110,13 +112,16 @@ pub fn without_meaning(given: &Given, trace: &Trace) -> Vec<String> {
                 "{names} {change} nothing: users replay agentic traces, and this is {format}"
             ));
         }
-    } else if let count @ 1.. = given.of_schedule.len() {
+        return said;
+    }
+    if let count @ 1.. = given.of_schedule.len() {
         let (names, change) = (given.of_schedule.join(", "), change(count));
         said.push(format!(
             "{names} {change} nothing: users replay an agentic trace, each at its own pace, and no \
              schedule does; --start-users, --time-scale and --test-duration are for it"
         ));
     }
+    said.extend(given.in_vain.iter().cloned());
     said
 }
 
@@ -209,6 +214,7 @@ mod tests {
             options: vec!["--max-isl"],
             of_schedule: vec!["--tile"],
             of_users: vec!["--recycle".to_owned(), "--max-users".to_owned()],
+            in_vain: vec!["--fairness-window changes nothing".to_owned()],
         };
         let told = |name: &str, text: &str| {
             let folder = tempfile::tempdir().expect("a temporary folder");
@@ -225,9 +231,10 @@ mod tests {
             r#"{{"id":"a","block_size":64,"tool_tokens":0,"system_tokens":0,"requests":[{request}]}}"#
         );
         let by_users = told("t.json", &conversation);
-        assert_eq!(by_users.len(), 2, "{by_users:?}");
+        assert_eq!(by_users.len(), 3, "{by_users:?}");
         assert!(by_users[0].starts_with("--max-isl changes nothing: it is for "), "{by_users:?}");
         assert!(by_users[1].starts_with("--tile changes nothing: users replay"), "{by_users:?}");
+        assert_eq!(by_users[2], given.in_vain[0]);
     }
 
     #[test]

@@ -27,14 +27,13 @@ use self::trace::{SessionKeyFlag, TraceFlags};
 use crate::trace::Given;
 
 /// Which of the options that mean nothing for some traces were typed, by their names; see
-/// [`crate::trace::without_meaning`]; `users` are those of [`users::UserFlags::given`].
+/// [`crate::trace::without_meaning`]. Those of users are not looked at: not all commands have them.
 #[must_use]
 pub fn given(
     trace: &TraceFlags,
     timing: &TimingFlags,
     cancel: &CancelFlags,
     body: &BodyFlags,
-    users: &[String],
 ) -> Given {
     let generation = &body.generation;
     let options = [
@@ -63,7 +62,7 @@ pub fn given(
     Given {
         options: options.into_iter().filter_map(named).collect(),
         of_schedule: of_schedule(timing, cancel).into_iter().filter_map(named).collect(),
-        of_users: users.to_vec(),
+        ..Given::default()
     }
 }
 

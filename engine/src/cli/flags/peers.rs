@@ -4,17 +4,22 @@
 //! its first word was changed; each that is given is told once, with the reason why it changes
 //! nothing.
 
+use std::path::Path;
+
 use clap::Args;
+use onbeat_shared::foreign::shown_path;
 use serde::Serialize;
 
 use super::number::whole;
+use crate::prompt::{WORDS, unknown_words};
 
 /// What AIPerf has and Onbeat does without.
 #[derive(Clone, Debug, Default, Args, Serialize)]
 #[command(next_help_heading = "Taken from AIPerf's commands, without effect")]
 pub struct PeerFlags {
-    /// Prompts are made of words that are one token each in all common vocabularies.
-    #[arg(long, hide_short_help = true, value_name = "NAME")]
+    /// Prompts are made of exact words instead, which are one token each in all common
+    /// vocabularies; of a local tokenizer.json it is told whether they are in it, too.
+    #[arg(long, hide_short_help = true, value_name = "NAME|FILE")]
     pub tokenizer: Option<String>,
 
     /// As --tokenizer.
@@ -88,7 +93,6 @@ impl PeerFlags {
     pub fn warnings(&self) -> Vec<String> {
         let words = "prompts are made of words that are one token each in all common vocabularies";
         let tokenizer = [
-            (self.tokenizer.is_some(), "--tokenizer"),
             (self.tokenizer_revision.is_some(), "--tokenizer-revision"),
             (self.tokenizer_trust_remote_code, "--tokenizer-trust-remote-code"),
         ];
@@ -148,7 +152,32 @@ impl PeerFlags {
         ];
         let told = |(_, name, why): &(bool, &str, &str)| format!("{name} changes nothing: {why}");
         let all = tokenizer.iter().chain(&others);
-        all.filter(|(given, _, _)| *given).map(told).collect()
+        let named = self.tokenizer.iter().map(|name| instead_of(name));
+        named.chain(all.filter(|(given, _, _)| *given).map(told)).collect()
+    }
+}
+
+/// What is done instead of using a tokenizer, and whether that is as good.
+fn instead_of(tokenizer: &str) -> String {
+    let exact = "exact word prompts are used instead";
+    let path = Path::new(tokenizer);
+    if !path.is_file() {
+        return format!(
+            "--tokenizer changes nothing: {tokenizer:?} is no local file; {exact}, whose words are \
+             one token each in all common vocabularies"
+        );
+    }
+    let shown = shown_path(path);
+    match unknown_words(path) {
+        Ok(0) => format!(
+            "--tokenizer changes nothing: {exact}, and all {WORDS} words are one token each in \
+             {shown}"
+        ),
+        Ok(unknown) => format!(
+            "--tokenizer changes nothing: {exact}, but {unknown} of the {WORDS} words are no token \
+             in {shown}: prompts may be longer there than recorded"
+        ),
+        Err(why) => format!("--tokenizer changes nothing: {shown} {why}; {exact}"),
     }
 }
 
@@ -187,9 +216,24 @@ mod tests {
         let told = told(all);
         assert_eq!(told.len(), 16, "{told:?}");
         assert!(told.iter().all(|words| words.contains(" changes nothing: ")), "{told:?}");
-        assert!(told[0].starts_with("--tokenizer changes nothing: prompts"), "{told:?}");
+        let words = "--tokenizer changes nothing: \"gpt2\" is no local file; exact word prompts";
+        assert!(told[0].starts_with(words), "{told:?}");
         for wrong in ["-1", "long", "NaN"] {
             assert!(patience(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_local_tokenizer_is_asked_for_the_words() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let told = |text: &str| {
+            let path = folder.path().join("tokenizer.json");
+            std::fs::write(&path, text).expect("the folder is writable");
+            instead_of(path.to_str().expect("a plain path"))
+        };
+        let few = told(r#"{"model":{"type":"BPE","vocab":{"a":0}}}"#);
+        assert!(few.contains("but 4096 of the 4096 words are no token in"), "{few}");
+        let other = told(r#"{"vocab":1}"#);
+        assert!(other.contains("is no tokenizer.json") && other.contains("instead"), "{other}");
     }
 }
