@@ -19,6 +19,7 @@ pub mod script;
 mod shard;
 mod steps;
 mod synthesis;
+mod templates;
 mod tile;
 mod twister;
 mod warm_up;
@@ -38,9 +39,10 @@ pub use crate::plan::curve::cache_curve;
 pub use crate::plan::error::PlanError;
 pub use crate::plan::options::PlanOptions;
 pub use crate::plan::sample::Share;
-pub use crate::plan::script::{ScriptOptions, Scripts};
+pub use crate::plan::script::{ScriptOptions, Scripts, scripts};
 pub use crate::plan::steps::{Step, Steps, steps};
 pub use crate::plan::synthesis::{Factor, Synthesis, synthesise};
+pub use crate::plan::templates::templates;
 pub use crate::plan::tile::id_of_copy;
 
 /// Which rule decides when a request may leave.
@@ -54,6 +56,9 @@ pub enum PlanMode {
     /// A session's first request leaves when it is due, each other one a think time after the end
     /// of the one before it.
     ClosedLoop,
+    /// Nothing is scheduled: rows are templates, and users decide during the run which are sent,
+    /// how often and when.
+    Users,
 }
 
 /// The schedule of a run.
@@ -222,6 +227,7 @@ impl fmt::Display for PlanMode {
             Self::OpenLoop => "open-loop",
             Self::OpenLoopStrict => "open-loop-strict",
             Self::ClosedLoop => "closed-loop",
+            Self::Users => "users",
         })
     }
 }

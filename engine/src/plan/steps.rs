@@ -1,16 +1,19 @@
 //! Who waits for whom in an agentic trace: every request's predecessors and its think time.
 //!
-//! A request follows the one before it in its session, after its think time. A sub-agent starts
-//! when it is reached: once the request before it has ended, side by side with its neighbours, and
-//! at once at the start of a conversation. What comes after sub-agents waits for the last request
-//! of each, too, and of those inside them; an empty one is passed over. Think times that are longer
-//! than the recorded gap are cut to it and counted; where there is none, it is the gap without the
-//! recorded time of the answer before. Requests are numbered as they stand in their files, so that
+//! A view of the scripts that users play (see [`crate::plan::script`]) as a plan shows them: with
+//! think-only timing, without a longest delay, and all conversations. A request follows the one
+//! before it in its session. A sub-agent starts when it is reached: once the request before it has
+//! ended, side by side with its neighbours, and at once at the start of a conversation. What comes
+//! after sub-agents waits for the last request of each, too, and of those inside them; an empty one
+//! is passed over. Where a script counts from the start of the request before, the recorded time
+//! of that one's answer is taken off. Requests are numbered as they stand in their files, so that
 //! one never waits for a later one. A schedule is not made here: users decide when to start.
 
 use onbeat_shared::trace::Trace;
-use onbeat_shared::trace::agentic::{Agentic, Entry};
+use onbeat_shared::trace::agentic::Agentic;
 use onbeat_shared::units::RequestIndex;
+
+use crate::plan::script::{Cue, From, Script, ScriptOptions, Turn, all};
 
 /// What one request waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,37 +39,40 @@ pub struct Steps {
 #[must_use]
 pub fn steps(trace: &Trace) -> Option<Steps> {
     let agentic = trace.recorded.agentic.as_ref()?;
-    let steps = vec![Step::default(); trace.records.len()];
-    let mut walk = Walk { trace, agentic, found: Steps { steps, cut: 0 } };
-    for conversation in &agentic.conversations {
-        walk.list(&conversation.entries, None);
+    let options = ScriptOptions {
+        max_delay_ns: i64::MAX,
+        max_context: u32::MAX,
+        min_requests: 0,
+        ..ScriptOptions::default()
+    };
+    let scripts = all(trace, &options).ok()?;
+    let mut steps = vec![Step::default(); trace.records.len()];
+    for script in &scripts.scripts {
+        Walk { agentic, script, steps: &mut steps }.part(0, None);
     }
-    Some(walk.found)
+    Some(Steps { steps, cut: scripts.clamped })
 }
 
 struct Walk<'a> {
-    trace: &'a Trace,
     agentic: &'a Agentic,
-    found: Steps,
+    script: &'a Script,
+    steps: &'a mut [Step],
 }
 
 impl Walk<'_> {
-    /// Goes through one session, which starts when `start` has ended; gives the requests that end
-    /// it.
-    fn list(&mut self, entries: &[Entry], start: Option<u32>) -> Vec<RequestIndex> {
-        let mut last = None;
-        let mut ends = Vec::new();
-        for entry in entries {
-            match *entry {
-                Entry::Request(record) => {
-                    self.request(record, last, start, std::mem::take(&mut ends));
-                    last = Some(record);
+    /// Goes through one part, which starts when `start` has ended; gives the requests that end it.
+    fn part(&mut self, part: u16, start: Option<u32>) -> Vec<RequestIndex> {
+        let (mut last, mut ends) = (None, Vec::new());
+        let script = self.script;
+        let cues = script.parts.get(usize::from(part)).map_or(&[][..], |part| &part.cues);
+        for cue in cues {
+            match cue {
+                Cue::Request(turn) => {
+                    self.request(turn, last, start, std::mem::take(&mut ends));
+                    last = Some(turn.record);
                 }
-                Entry::Group(group) => {
-                    let agentic = self.agentic;
-                    let entries = &agentic.groups[group as usize].entries;
-                    ends.extend(self.list(entries, last.or(start)));
-                }
+                Cue::Agent { part, .. } => ends.extend(self.part(*part, last.or(start))),
+                Cue::Nothing => {}
             }
         }
         if ends.is_empty() {
@@ -77,36 +83,27 @@ impl Walk<'_> {
 
     fn request(
         &mut self,
-        record: u32,
+        turn: &Turn,
         last: Option<u32>,
         start: Option<u32>,
         mut ends: Vec<RequestIndex>,
     ) {
-        let think_ns = last.map(|last| self.think_ns(last, record));
         let mut after = last.or(start).map(RequestIndex);
         if after.is_none() && !ends.is_empty() {
             // Nothing but sub-agents came before it.
             after = Some(ends.remove(0));
         }
-        let step = &mut self.found.steps[record as usize];
-        step.think_ns = think_ns.or_else(|| after.map(|_any| 0));
+        let think_ns = match (turn.wait.from, last) {
+            (From::Start, Some(last)) => {
+                let api_ns = self.agentic.calls[last as usize].api_ns.unwrap_or(0);
+                turn.wait.ns.saturating_sub(api_ns).max(0)
+            }
+            _ => turn.wait.ns,
+        };
+        let step = &mut self.steps[turn.record as usize];
+        step.think_ns = after.map(|_any| think_ns);
         step.after = after;
         step.also_after = ends;
-    }
-
-    fn think_ns(&mut self, last: u32, record: u32) -> i64 {
-        let at = |record: u32| self.trace.records[record as usize].at.0;
-        let gap_ns = at(record).saturating_sub(at(last)).max(0);
-        match self.agentic.calls[record as usize].think_ns {
-            Some(think_ns) => {
-                self.found.cut += u64::from(think_ns > gap_ns);
-                think_ns.min(gap_ns)
-            }
-            None => {
-                let api_ns = self.agentic.calls[last as usize].api_ns.unwrap_or(0);
-                gap_ns.saturating_sub(api_ns).max(0)
-            }
-        }
     }
 }
 

@@ -132,16 +132,27 @@ impl Ratio {
     /// `value` divided by this ratio, rounded half to even.
     #[must_use]
     pub fn divide(self, value: i128) -> Option<i64> {
-        let product = value.checked_mul(i128::from(self.denominator))?;
-        let divisor = i128::from(self.numerator);
-        let (quotient, rest) = (product.div_euclid(divisor), product.rem_euclid(divisor));
-        let up = match (rest * 2).cmp(&divisor) {
-            std::cmp::Ordering::Less => 0,
-            std::cmp::Ordering::Equal => quotient & 1,
-            std::cmp::Ordering::Greater => 1,
-        };
-        i64::try_from(quotient + up).ok()
+        fraction_of(value, self.denominator, self.numerator)
     }
+
+    /// `value` multiplied by this ratio, rounded half to even.
+    #[must_use]
+    pub fn multiply(self, value: i128) -> Option<i64> {
+        fraction_of(value, self.numerator, self.denominator)
+    }
+}
+
+/// `value · numerator / denominator`, rounded half to even.
+fn fraction_of(value: i128, numerator: u64, denominator: u64) -> Option<i64> {
+    let product = value.checked_mul(i128::from(numerator))?;
+    let divisor = i128::from(denominator);
+    let (quotient, rest) = (product.div_euclid(divisor), product.rem_euclid(divisor));
+    let up = match (rest * 2).cmp(&divisor) {
+        std::cmp::Ordering::Less => 0,
+        std::cmp::Ordering::Equal => quotient & 1,
+        std::cmp::Ordering::Greater => 1,
+    };
+    i64::try_from(quotient + up).ok()
 }
 
 fn parse_exponent(text: &[u8]) -> Result<i64, DecimalError> {

@@ -9,10 +9,19 @@
 //! of the request before, but nothing leaves before that one has ended; a script's first request
 //! waits for nothing; a gap that runs backwards is no wait.
 
+mod bases;
+mod build;
+mod waits;
+
 use std::ops::Range;
 
+use onbeat_shared::counted::{agreeing, counted};
+use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::decimal::Ratio;
 use onbeat_shared::units::{NANOS_PER_SECOND, SessionIndex};
+
+use crate::plan::PlanError;
+pub(crate) use crate::plan::script::build::all;
 
 /// How a trace becomes scripts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,6 +97,8 @@ pub struct Script {
     pub records: Range<u32>,
     /// How many requests it has, those of sub-agents among them.
     pub requests: u32,
+    /// Most players that a user of it can be at a time: itself and its sub-agents.
+    pub width: u32,
     /// Whether it may be played.
     pub in_pool: bool,
     /// Where [`Turn::bases`] points into.
@@ -206,3 +217,62 @@ impl Default for ScriptOptions {
         }
     }
 }
+
+/// Makes an agentic trace's conversations into scripts.
+///
+/// # Errors
+/// When the trace has no conversations, or none that may be played: how many are left out for what.
+pub fn scripts(trace: &Trace, options: &ScriptOptions) -> Result<Scripts, PlanError> {
+    let found = all(trace, options)?;
+    if found.pool.kept == 0 {
+        let words = found.pool.words().join(", ");
+        return Err(PlanError::Nothing(format!("no conversation may be played: {words}")));
+    }
+    Ok(found)
+}
+
+impl PoolFacts {
+    /// Why conversations are not played and how many, in words.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        [
+            (self.empty, ["has", "have"], "no request"),
+            (self.too_long, ["starts", "start"], "with more input tokens than --max-context"),
+            (self.too_few, ["has", "have"], "fewer requests than --min-requests"),
+        ]
+        .into_iter()
+        .filter(|(count, _, _)| *count > 0)
+        .map(|(count, [one, more], why)| {
+            let count = u64::from(count);
+            let verb = agreeing(count, one, more);
+            format!("{} {verb} {why}", counted(count, "conversation"))
+        })
+        .collect()
+    }
+}
+
+impl Cue {
+    /// The request, if it is one.
+    #[must_use]
+    pub fn turn(&self) -> Option<&Turn> {
+        match self {
+            Self::Request(turn) => Some(turn),
+            Self::Agent { .. } | Self::Nothing => None,
+        }
+    }
+}
+
+impl Script {
+    /// What a request of it shares with earlier records.
+    ///
+    /// # Panics
+    /// When the turn is of another script.
+    #[must_use]
+    pub fn shared_of(&self, turn: &Turn) -> &[Shared] {
+        let (first, count) = turn.bases;
+        &self.bases[first as usize..][..count as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,11 +5,20 @@
 //! and their parent goes on when all of them have ended and its own wait is over; detached ones it
 //! does not wait for. Players are plain state and one heap by ready time: an idle one costs nothing
 //! until its time has come. Nothing here reads a clock.
+//!
+//! Choices where the page is silent: an advanced user's first request waits its own wait from the
+//! user's start; a conversation's first request waits nothing, nor does one with only sub-agents
+//! before it once they have ended. A user stays until its last sub-agent has ended. A failed
+//! request is followed by the next like any other.
+
+mod backoff;
+mod cast;
 
 use onbeat_shared::units::{RequestIndex, RunNanos, SessionIndex};
 
 use crate::plan::script::Turn;
 use crate::policy::admission::{Cost, Why};
+pub use crate::policy::players::cast::Players;
 
 /// A user that a core is to play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +59,14 @@ pub struct Act {
     pub turn: Turn,
     /// When its own rule let it go: its wait is over and its sub-agents have ended.
     pub due: RunNanos,
+    /// When its wait was over: as much later as it was due, its sub-agents took.
+    pub own_due: RunNanos,
     /// The request it follows: the one before it in its part; for a sub-agent's first one that
     /// before its start; where only sub-agents came before, the last one to end of theirs.
     pub after: Option<RequestIndex>,
     /// Which use of the conversation this is.
     pub copy: u32,
-    /// Whether this user had an answer to the base's record.
+    /// Whether this user had a good answer to the base's record.
     pub base_played: bool,
     /// Tokens of its leading blocks that the user sent before or that all users share. The very
     /// first request of a run finds nothing of what all share: whoever numbers it knows.
@@ -166,3 +177,22 @@ impl Act {
         }
     }
 }
+
+impl Event {
+    /// Whom it is of.
+    #[must_use]
+    pub const fn who(&self) -> Who {
+        match *self {
+            Self::Started { who, .. }
+            | Self::Completed { who, .. }
+            | Self::Truncated { who, .. }
+            | Self::Limited { who, .. }
+            | Self::Left { who, .. } => who,
+        }
+    }
+}
+
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod tests;
