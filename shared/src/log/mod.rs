@@ -112,6 +112,8 @@ pub mod users;
 
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod properties_users;
 
 pub use block::{BLOCK_BYTES, BlockBuffer, Full, plan_blocks, recorded_blocks, session_blocks};
 pub use decode::{Decoder, Item, PlanRows, RecordBlock, RecordedRows, SessionNames};

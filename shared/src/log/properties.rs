@@ -7,6 +7,7 @@ use proptest::sample::Index;
 
 use super::block::{BLOCK_HEADER_BYTES, BLOCK_RECORDS};
 use super::header::FILE_HEADER_BYTES;
+use super::properties_users::of_users;
 use super::record::TEXT_PART_BYTES;
 use super::{
     BlockBuffer, ChunkKind, Class, Decoder, DoneFlags, FinishReason, Footer, Item, Manifest,
@@ -19,7 +20,7 @@ use crate::metrics::slo::Goals;
 use crate::run::{Run, State};
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
-fn time() -> impl Strategy<Value = RunNanos> {
+pub(super) fn time() -> impl Strategy<Value = RunNanos> {
     any::<i64>().prop_map(RunNanos)
 }
 
@@ -137,7 +138,7 @@ fn host() -> impl Strategy<Value = Record> {
 }
 
 fn record() -> impl Strategy<Value = Record> {
-    prop_oneof![sending(), ending(), answering(), host()]
+    prop_oneof![sending(), ending(), answering(), host(), of_users()]
 }
 
 fn plan_row() -> impl Strategy<Value = PlanRow> {
@@ -304,13 +305,13 @@ proptest! {
 }
 
 /// Eight bytes, often those of the largest and smallest numbers.
-fn extreme() -> impl Strategy<Value = [u8; 8]> {
+pub(super) fn extreme() -> impl Strategy<Value = [u8; 8]> {
     let fixed = [0, 1, u64::MAX, u64::MAX >> 1, 1 << 63, u64::from(u32::MAX)];
     prop_oneof![any::<[u8; 8]>(), (0..fixed.len()).prop_map(move |at| fixed[at].to_le_bytes())]
 }
 
 /// The places of all bytes of Plan, Sessions and Records payloads.
-fn payload_places(log: &[u8]) -> Vec<usize> {
+pub(super) fn payload_places(log: &[u8]) -> Vec<usize> {
     let mut places = Vec::new();
     let mut at = FILE_HEADER_BYTES;
     while let Some(header) = log.get(at..at + BLOCK_HEADER_BYTES) {
@@ -325,7 +326,7 @@ fn payload_places(log: &[u8]) -> Vec<usize> {
 }
 
 /// Walks the blocks by their stated lengths and stores the checksums they would need.
-fn make_checksums_right(log: &mut [u8]) {
+pub(super) fn make_checksums_right(log: &mut [u8]) {
     let mut at = FILE_HEADER_BYTES;
     while let Some(header) = log.get(at..at + BLOCK_HEADER_BYTES) {
         let length = u32::from_le_bytes([header[20], header[21], header[22], header[23]]);
@@ -391,7 +392,7 @@ fn a_flip_of_any_byte_costs_one_block_and_changes_no_number() {
 }
 
 /// Whatever the damaged run knows, the whole run knows the same.
-fn nothing_invented(part: &Run, whole: &Run, at: usize) {
+pub(super) fn nothing_invented(part: &Run, whole: &Run, at: usize) {
     let same = |found: Option<RunNanos>, known: Option<RunNanos>| {
         assert!(found.is_none() || found == known, "{found:?} for {known:?}, at {at}");
     };

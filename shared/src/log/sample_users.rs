@@ -19,6 +19,93 @@ const END_NS: i64 = 17_500 * MILLI;
 /// Tokens of a block.
 const BLOCK: u32 = 64;
 
+/// One request as tests of single facts write it.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// The row of the plan table.
+    pub template: u32,
+    /// The session of its user.
+    pub session: u32,
+    /// The request before it.
+    pub after: Option<u32>,
+    /// When it was due, ready and sent, in nanoseconds.
+    pub times: [i64; 3],
+    /// When its content events of one token each came.
+    pub tokens: Vec<i64>,
+    /// When it ended.
+    pub done: i64,
+    /// How.
+    pub class: Class,
+    /// Ideal cached tokens.
+    pub ideal: Option<u32>,
+    /// More facts.
+    pub flags: StepFlags,
+}
+
+impl Sent {
+    /// A request of template 0 that left when it was due and succeeded without a token.
+    #[must_use]
+    pub fn of(session: u32, sent: i64, done: i64) -> Self {
+        Self {
+            template: 0,
+            session,
+            after: None,
+            times: [sent; 3],
+            tokens: Vec::new(),
+            done,
+            class: Class::Ok,
+            ideal: None,
+            flags: StepFlags::default(),
+        }
+    }
+}
+
+/// An empty user-driven run whose periods have this length, with one template of 100 tokens.
+#[must_use]
+pub fn empty(period_ns: i64) -> Sample {
+    let mut sample = Sample::new();
+    sample.plan(0);
+    sample.plan[0].due = None;
+    let facts = UserFacts { period_ns, ..UserFacts::default() };
+    sample.manifest.users = Some(Box::new(facts));
+    sample
+}
+
+/// Something that happens to a user whose number is its session's plus one.
+pub fn happens(sample: &mut Sample, session: u32, at: i64, event: UserEvent) {
+    let time = RunNanos(at);
+    let (number, session) = (session + 1, SessionIndex(session));
+    sample.push(CoreIndex(0), Record::User { session, time, event, parent: None, number });
+}
+
+/// The records of a request with this number.
+pub fn sends(sample: &mut Sample, number: u32, sent: &Sent) {
+    let (request, core) = (RequestIndex(number), CoreIndex(0));
+    let step = Record::Step {
+        request,
+        template: sent.template,
+        session: SessionIndex(sent.session),
+        after: sent.after.map(RequestIndex),
+        body_bytes: 700,
+        ideal_cached: sent.ideal,
+        ideal_set: sent.ideal,
+        flags: sent.flags,
+    };
+    sample.push(core, step);
+    let [due, ready, left] = sent.times.map(RunNanos);
+    let (due, target, reused) = (Some(due), 0, false);
+    sample.push(core, Record::Dispatch { request, sent: left, ready, due, target, reused });
+    for &time in &sent.tokens {
+        let (time, kind) = (RunNanos(time), super::ChunkKind::TEXT);
+        sample.push(core, Record::Chunk { request, time, kind, tokens: 1, bytes: 5 });
+    }
+    let (time, class) = (RunNanos(sent.done), sent.class);
+    let (status, response_bytes) = (Some(200), 1);
+    let (finish, flags) = (super::FinishReason::Stop, super::DoneFlags::default());
+    let done = Record::Done { request, time, class, status, response_bytes, finish, flags };
+    sample.push(core, done);
+}
+
 /// A user-driven run of `users` users; the same seed gives the same bytes.
 #[must_use]
 pub fn log(seed: u64, users: u32) -> Vec<u8> {

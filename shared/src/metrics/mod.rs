@@ -47,6 +47,8 @@ pub mod verdict;
 
 #[cfg(test)]
 mod checks;
+#[cfg(test)]
+mod period_checks;
 
 pub use assemble::report;
 pub use attribution::periods;

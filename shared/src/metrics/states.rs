@@ -1,11 +1,11 @@
 //! Which users were active, idle or rate-limited in a period, and at its end.
 //!
-//! A user (or sub-agent) is present from its start to its end; one that the run's end stopped is
-//! present to the end of that period. Of a period, a user was *limited* if it was kept back in it
-//! or is in back-off at its end, else *active* if a request of it ended in it or is in flight at
-//! its end, else *idle*: the page's rule and priority, so the three sum to the users present. The
-//! states at the end alone are a second set. One pass over all events in the order of time; its
-//! cost does not grow with how long users stay as they are.
+//! A user (or sub-agent) is present from its start to its end, or that of its last request; one
+//! that the run's end stopped is present to the end of that period. Of a period, a user was
+//! *limited* if it was kept back in it or is in back-off at its end, else *active* if a request of
+//! it ended in it or is in flight at its end, else *idle*: the page's rule and priority, so the
+//! three sum to the users present. The states at the end alone are a second set. One pass over all
+//! events in the order of time; its cost does not grow with how long users stay as they are.
 
 use super::attribution::Grid;
 use super::periods::UserStates;
@@ -97,10 +97,11 @@ fn events(run: &Run, users: &Users) -> Vec<(RunNanos, Happening, usize)> {
     let known = users.users.len();
     let mut events = Vec::new();
     // A user whose beginning the log lost was there at the latest when it was heard of first.
-    let mut first = vec![None::<RunNanos>; known];
+    let mut heard = vec![None::<(RunNanos, RunNanos)>; known];
     let mut tell = |time: RunNanos, happening, session: SessionIndex| {
-        if let Some(first) = first.get_mut(session.as_usize()) {
-            *first = Some(first.map_or(time, |first| first.min(time)));
+        if let Some(heard) = heard.get_mut(session.as_usize()) {
+            let (first, last) = heard.unwrap_or((time, time));
+            *heard = Some((first.min(time), last.max(time)));
             events.push((time, happening, session.as_usize()));
         }
     };
@@ -116,9 +117,11 @@ fn events(run: &Run, users: &Users) -> Vec<(RunNanos, Happening, usize)> {
         }
     }
     for (at, user) in users.users.iter().enumerate() {
-        let Some(start) = start(user, first[at]) else { continue };
+        let Some(start) = start(user, heard[at].map(|(first, _)| first)) else { continue };
         events.push((start, Happening::Starts, at));
         let Some(ended) = user.ended else { continue };
+        // The requests of one that is stopped may end after it.
+        let ended = heard[at].map_or(ended, |(_, last)| last.max(ended));
         let is_stopped = user.left == Some(Left::Stopped);
         let happening = if is_stopped { Happening::IsStopped } else { Happening::Leaves };
         events.push((ended.max(start), happening, at));
@@ -210,53 +213,14 @@ fn change(counts: &mut UserStates, state: State, more: bool) {
 
 #[cfg(test)]
 mod tests {
-    use crate::log::sample::Sample;
-    use crate::log::{Class, LimitedBy, Record, UserEvent, UserFacts};
+    use crate::log::sample_users::{Sent, empty, happens, sends};
+    use crate::log::{LimitedBy, UserEvent};
     use crate::metrics::attribution::{UserGoals, periods};
     use crate::metrics::periods::UserStates;
     use crate::run::Run;
-    use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
+    use crate::units::SessionIndex;
 
     const SECOND: i64 = 1_000_000_000;
-
-    fn user(sample: &mut Sample, session: u32, at: i64, event: UserEvent) {
-        let record = Record::User {
-            session: SessionIndex(session),
-            time: RunNanos(at),
-            event,
-            parent: None,
-            number: session + 1,
-        };
-        sample.push(CoreIndex(0), record);
-    }
-
-    fn started() -> UserEvent {
-        UserEvent::Started { template: SessionIndex(0), cue: 0, copy: 0 }
-    }
-
-    fn request(sample: &mut Sample, number: u32, session: u32, [sent, done]: [i64; 2]) {
-        let (request, core) = (RequestIndex(number), CoreIndex(0));
-        let step = Record::Step {
-            request,
-            template: 0,
-            session: SessionIndex(session),
-            after: None,
-            body_bytes: 10,
-            ideal_cached: None,
-            ideal_set: None,
-            flags: crate::log::StepFlags::default(),
-        };
-        sample.push(core, step);
-        let (sent, target, reused) = (RunNanos(sent), 0, false);
-        let (ready, due) = (sent, Some(sent));
-        sample.push(core, Record::Dispatch { request, sent, ready, due, target, reused });
-        let time = RunNanos(done);
-        let finish = crate::log::FinishReason::Stop;
-        let (class, status, response_bytes) = (Class::Ok, Some(200), 1);
-        let flags = crate::log::DoneFlags::default();
-        let done = Record::Done { request, time, class, status, response_bytes, finish, flags };
-        sample.push(core, done);
-    }
 
     fn states(total: u32, active: u32, idle: u32, limited: u32) -> UserStates {
         UserStates { total, active, idle, limited }
@@ -265,28 +229,28 @@ mod tests {
     /// Periods of ten seconds, line by line of the page's rule.
     #[test]
     fn limited_comes_before_active_and_that_before_idle() {
-        let mut sample = Sample::new();
-        sample.plan(0);
-        let facts = UserFacts { period_ns: 10 * SECOND, ..UserFacts::default() };
-        sample.manifest.users = Some(Box::new(facts));
+        let mut sample = empty(10 * SECOND);
+        let started = UserEvent::Started { template: SessionIndex(0), cue: 0, copy: 0 };
         for session in 0..5 {
-            user(&mut sample, session, 0, started());
+            happens(&mut sample, session, 0, started);
         }
-        let limited = UserEvent::Limited { by: LimitedBy::Concurrency, backoff_ns: 30_000_000_000 };
-        // 0: a request ended in the first period and it was limited in it, too.
-        request(&mut sample, 0, 0, [SECOND, 2 * SECOND]);
-        user(&mut sample, 0, 3 * SECOND, limited);
-        request(&mut sample, 1, 0, [4 * SECOND, 5 * SECOND]);
+        let mut request = |number, session, sent: i64, done: i64| {
+            sends(&mut sample, number, &Sent::of(session, sent * SECOND, done * SECOND));
+        };
+        // 0: a request ended in the first period, and below it is limited in it, too.
+        request(0, 0, 1, 2);
+        request(1, 0, 4, 5);
         // 1: in flight from the first into the third.
-        request(&mut sample, 2, 1, [2 * SECOND, 25 * SECOND]);
-        // 2: in back-off from the first to the third.
-        user(&mut sample, 2, 4 * SECOND, limited);
-        request(&mut sample, 3, 2, [24 * SECOND, 26 * SECOND]);
+        request(2, 1, 2, 25);
+        // 2: below in back-off from the first to the third.
+        request(3, 2, 24, 26);
+        let limited = UserEvent::Limited { by: LimitedBy::Concurrency, backoff_ns: 30_000_000_000 };
+        happens(&mut sample, 0, 3 * SECOND, limited);
+        happens(&mut sample, 2, 4 * SECOND, limited);
         // 3: nothing at all, and the end of the run stops it.
-        let stopped = UserEvent::Stopped { done: 0, total: 1 };
-        user(&mut sample, 3, 28 * SECOND, stopped);
+        happens(&mut sample, 3, 28 * SECOND, UserEvent::Stopped { done: 0, total: 1 });
         // 4: leaves in the second.
-        user(&mut sample, 4, 15 * SECOND, UserEvent::Completed { done: 1, total: 1 });
+        happens(&mut sample, 4, 15 * SECOND, UserEvent::Completed { done: 1, total: 1 });
         let run = Run::read(&sample.bytes()).expect("a log");
         let found = periods(&run, UserGoals::default());
         let shown: Vec<_> = found.iter().map(|p| (p.users, p.users_at_end)).collect();
