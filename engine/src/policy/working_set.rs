@@ -147,6 +147,21 @@ impl WorkingSet {
         self.blocks * self.block_tokens
     }
 
+    /// Tokens of the blocks that a record has.
+    ///
+    /// # Panics
+    /// When the trace has no such record.
+    #[must_use]
+    pub fn tokens_of(&self, record: u32) -> u64 {
+        let Some(place) = self.places[record as usize] else { return 0 };
+        let space = &self.spaces[place.space as usize];
+        let mut blocks = 0;
+        space.each_stretch(place.end, |stretch| {
+            blocks += u64::from(space.lengths[stretch as usize]);
+        });
+        blocks * self.block_tokens
+    }
+
     fn forget(&mut self, touch: Touch) {
         let key = (touch.place.space, touch.copy);
         let space = &self.spaces[touch.place.space as usize];
