@@ -21,7 +21,7 @@ mod steps;
 mod synthesis;
 mod templates;
 mod tile;
-mod twister;
+pub(crate) mod twister;
 mod warm_up;
 
 use std::fmt;

@@ -1,7 +1,9 @@
-//! CPython's random numbers, as AIPerf draws them: the same seed, the same choices.
+//! CPython's random numbers, as AIPerf and kv-cache-tester draw them: the same seed, the same
+//! choices.
 //!
-//! MT19937 with 53-bit draws, seeded through the digest of a run's seed and a stream's name, so
-//! that one thing that is drawn never moves another.
+//! MT19937 with 53-bit draws. AIPerf seeds it through the digest of a run's seed and a stream's
+//! name, so that one thing that is drawn never moves another; kv-cache-tester with the run's seed
+//! itself, or with that and a digest of a user's name.
 
 use sha2::{Digest, Sha256};
 
@@ -22,7 +24,7 @@ impl Twister {
     }
 
     /// `random.Random(seed)`.
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
         let halves = [seed as u32, (seed >> 32) as u32];
         let key = if halves[1] == 0 { &halves[..1] } else { &halves[..] };
@@ -103,6 +105,27 @@ impl Twister {
     }
 }
 
+impl Twister {
+    /// `randint(low, high)`: both ends are possible.
+    pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
+        low + self.below(high - low + 1)
+    }
+
+    /// `shuffle(list)`.
+    pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
+        for at in (1..list.len()).rev() {
+            let other = self.below(at + 1);
+            list.swap(at, other);
+        }
+    }
+}
+
+/// kv-cache-tester's `stable_seed`: the first half of a word of the text's digest.
+pub(crate) fn stable_seed(text: &str) -> u32 {
+    let digest = Sha256::digest(text);
+    u32::from_be_bytes(digest[..4].try_into().expect("32 bytes"))
+}
+
 fn index(at: usize) -> u32 {
     u32::try_from(at).expect("below the number of words")
 }
@@ -124,5 +147,44 @@ mod tests {
         let mut twister = Twister::new(7);
         let places: Vec<usize> = [1, 5, 100, 1_000].map(|count| twister.below(count)).to_vec();
         assert_eq!(places, [0, 1, 50, 666]);
+    }
+
+    #[test]
+    fn lists_are_shuffled_as_cpython_shuffles_them() {
+        let shuffled = |seed: u64, count: usize| {
+            let mut list: Vec<usize> = (0..count).collect();
+            Twister::new(seed).shuffle(&mut list);
+            list
+        };
+        for (seed, three, ten) in [
+            (0, [0, 2, 1], [7, 8, 1, 5, 3, 4, 2, 0, 9, 6]),
+            (1, [1, 2, 0], [6, 8, 9, 7, 5, 3, 0, 4, 1, 2]),
+            (42, [1, 0, 2], [7, 3, 2, 8, 5, 6, 9, 4, 0, 1]),
+            (123_456_789, [0, 1, 2], [0, 1, 9, 4, 3, 5, 2, 6, 8, 7]),
+        ] {
+            assert_eq!(shuffled(seed, 3), three, "{seed}");
+            assert_eq!(shuffled(seed, 10), ten, "{seed}");
+        }
+        let many = shuffled(42, 710);
+        let head = [
+            383, 614, 327, 251, 612, 411, 101, 569, 150, 222, 15, 533, 439, 402, 16, 649, 13, 280,
+            74, 354,
+        ];
+        assert_eq!(many[..20], head);
+        assert_eq!(shuffled(1, 710)[..5], [201, 97, 370, 197, 600]);
+        assert!(shuffled(1, 0).is_empty() && shuffled(1, 1) == [0]);
+    }
+
+    #[test]
+    fn a_text_has_the_same_seed_everywhere() {
+        for (text, seed) in [
+            ("canonical_warm_prefix_v1", 2_255_059_821),
+            ("User-001", 3_181_664_310),
+            ("User-002", 797_275_044),
+            ("User-010", 2_310_302_785),
+            ("User-001-SA1_1_200", 143_967_574),
+        ] {
+            assert_eq!(stable_seed(text), seed, "{text}");
+        }
     }
 }
