@@ -133,6 +133,8 @@ struct World {
     left: u32,
     added: u32,
     gate_closed: bool,
+    /// What the page says of the TTFT gate after the last period.
+    gate_wanted: bool,
     over: Option<End>,
     /// When users entered that have not sent anything.
     unheard: HashMap<u32, i64>,
@@ -204,6 +206,7 @@ impl World {
             left: 0,
             added: 0,
             gate_closed: false,
+            gate_wanted: false,
             over: None,
             unheard: HashMap::new(),
             recovered: false,
@@ -369,6 +372,7 @@ impl World {
     fn check(&self, now: RunNanos) {
         let users = self.entered - self.left;
         assert!(users <= self.options.max_users, "{users} users at {now:?}");
+        assert_eq!(self.gate_closed, self.gate_wanted, "closed after a late period only");
         let counts: Vec<usize> = self.cores.iter().map(Players::users).collect();
         assert_eq!(counts.iter().sum::<usize>(), users as usize, "who entered is played");
         let wanted = self.options.start_users.min(self.options.max_users) + self.added;
@@ -394,10 +398,9 @@ impl World {
         assert_eq!(noted.in_flight, in_flight);
         let period = self.account.metric(self.options.ramp.metric, end);
         let late = period.is_some_and(|ttft| ttft >= SECOND as f64);
-        if self.options.ttft_gate {
-            // Orders come after the note: the gate is as it was.
-            self.recovered |= self.gate_closed && !late;
-        }
+        // The order comes after the note: the gate is still as it was.
+        self.recovered |= self.gate_closed && !late;
+        self.gate_wanted = self.options.ttft_gate && late;
         if self.options.ramp.way == RampWay::Rolling {
             assert!(noted.added == 0 || noted.headroom.is_some_and(|room| room >= 0.2));
             assert!(noted.added == 0 || noted.limited == 0);
