@@ -165,7 +165,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::trace::{TraceOptions, load};
+    use crate::trace::{TraceOptions, load, read};
 
     fn told(rows: &str, given: &[&'static str]) -> Vec<String> {
         let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -220,7 +220,7 @@ mod tests {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let path = folder.path().join(name);
             std::fs::write(&path, text).expect("the folder is writable");
-            without_meaning(&given, &load(&path, &TraceOptions::default()).expect("reads"))
+            without_meaning(&given, &read(&path, &TraceOptions::default()).expect("reads"))
         };
         let on_a_schedule = told("t.jsonl", WORDS);
         let words = "--recycle, --max-users change nothing: users replay agentic traces, and this \

@@ -80,8 +80,7 @@ pub enum FormatFlag {
     AzureCsv,
     /// BurstGPT, a CSV table.
     BurstGptTrace,
-    /// Conversations of agents in kv-cache-tester's JSON, one a file; inspected and planned, not
-    /// replayed.
+    /// Conversations of agents in kv-cache-tester's JSON, one a file; users replay them.
     #[value(aliases = ["weka_trace", "kv_cache_tester"])]
     Agentic,
     /// RAGPulse JSON Lines, with its tables of pieces beside it.
