@@ -21,6 +21,7 @@ mod product;
 mod server;
 mod table;
 mod times;
+mod users;
 mod wanted;
 
 use std::io::Write;
@@ -98,6 +99,7 @@ fn items(folder: &Path) -> Vec<Item> {
     }
     items.extend(oracle::items(&folder.join("oracle/aiperf")));
     items.extend(edges::items(&folder.join("oracle/aiperf/traces")));
+    items.extend(users::items(folder));
     items.sort_by_key(|item| !table::SLOW.iter().any(|slow| item.name == *slow));
     items
 }
