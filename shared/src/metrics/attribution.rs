@@ -446,6 +446,6 @@ fn ramp_facts(assessment: &Assessment) -> RampFacts {
         new_tokens: assessment.new_tokens,
         input_budget_share: assessment.input_budget.map(f64::from),
         output_budget_share: assessment.output_budget.map(f64::from),
-        output_rate: assessment.output_rate.map(f64::from),
+        output_tokens_per_s: assessment.output_rate.map(f64::from),
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::slo::Goals;
 use super::{Report, ReportOptions, report};
 use crate::log::sample::{self, Sample};
+use crate::log::sample_users;
 use crate::log::{Class, Record};
 use crate::run::{Run, State};
 use crate::units::{CoreIndex, RunNanos};
@@ -86,7 +87,9 @@ fn reports_fit_the_schema() {
     let goals = Goals::parse("ttft:200 itl:12 decode_tps:20").expect("goals");
     let with_goals = ReportOptions { slo: Some(goals), ..ReportOptions::default() };
     let sliced = ReportOptions { slice_ns: Some(500 * MS), ..with_goals.clone() };
-    for run in [&full, &empty] {
+    let users = Run::read(&sample_users::log(4, 8)).expect("a log");
+    let idle = read(&sample_users::empty(MS));
+    for run in [&full, &empty, &users, &idle] {
         for options in [&ReportOptions::default(), &with_goals, &sliced] {
             let json = serde_json::to_value(report(run, options)).expect("JSON");
             check(&schema, &json, &schema, "report");

@@ -7,6 +7,8 @@
 //! run's; the last one, which ends with the run, is there too. An instant on an edge belongs to the
 //! later period. What has no data is `None`, never 0.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::quantile::Statistic;
@@ -207,7 +209,14 @@ pub struct RampFacts {
     /// The same of output tokens (`otpm_bucket_pct` / 100).
     pub output_budget_share: Option<f64>,
     /// Output tokens per second and request, if the ramp compares them.
-    pub output_rate: Option<f64>,
+    pub output_tokens_per_s: Option<f64>,
+}
+
+impl fmt::Display for UserStates {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { total, active, idle, limited } = self;
+        write!(out, "Users: {total} total ({active} active, {idle} idle, {limited} rate-limited)")
+    }
 }
 
 impl Period {

@@ -4,9 +4,11 @@
 //! the labels; what is not known is said in words, never shown as zero. Formulas come with
 //! `verbose`. Nothing is computed here beyond shares of counts.
 
+mod formulas;
 mod hint;
 pub(in crate::cli) mod page;
 mod slices;
+mod users;
 
 use std::io::{self, Write};
 
@@ -42,12 +44,14 @@ pub fn write(out: &mut dyn Write, report: &Report, verbose: bool) -> io::Result<
     tokens(&mut page, report);
     cache(&mut page, report);
     goodput(&mut page, report);
+    users::users(&mut page, report);
     for words in &report.notes.warnings {
         page.entry("Warning", words);
     }
+    users::periods(&mut page, report, verbose);
     slices::slices(&mut page, report);
     if verbose {
-        formulas(&mut page);
+        formulas::formulas(&mut page, report.users.is_some());
     }
     out.write_all(page.text.as_bytes())
 }
@@ -156,6 +160,7 @@ fn sending(page: &mut Page, report: &Report) {
             number(achieved),
             number(window)
         ),
+        _ if report.users.is_some() => "users decide when: no rate was offered".to_owned(),
         _ => "no rate: fewer than two instants to send at".to_owned(),
     };
     if let Some(peak) = report.throughput.peak_in_flight {
@@ -200,6 +205,7 @@ fn table(page: &mut Page, report: &Report, verbose: bool) {
         row(page, "ICL, ms", latency.icl_ms.as_ref());
         row(page, "connect, ms", latency.connect_ms.as_ref());
     }
+    users::rows(page, report);
     row(page, "tokens/s per user", report.throughput.output_tokens_per_s_per_user.as_ref());
     let mut rule =
         "Latency is of successful requests; percentiles are interpolated linearly".to_owned();
@@ -368,24 +374,6 @@ fn goodput(page: &mut Page, report: &Report) {
             &format!("{name} {sign} {limit}: {} ({})", group(met.count), share(met.share)),
         );
     }
-}
-
-fn formulas(page: &mut Page) {
-    page.blank();
-    page.line("Formulas (sent: right before the write of the first byte; times are monotonic)");
-    let mut formula = |name: &str, words: &str| page.line(&format!("  {name:<20} {words}"));
-    formula("lateness", "sent - max(due, ready)");
-    for metric in Metric::ALL {
-        formula(metric.label(), metric.formula());
-    }
-    formula("ICL", "gaps between successive content events, pooled");
-    formula("connect", "connection open - connect started");
-    formula("tokens/s per user", "1 / ITL");
-    formula("offered", "requests that could leave / (last - first instant to leave)");
-    formula("achieved", "those that left / (last sending but one - limit, stalls, first instant)");
-    formula("ideal hit rate", "longest prefix of blocks already sent / input tokens");
-    formula("reported hit rate", "cached tokens / prompt tokens, answers that report both");
-    formula("goodput", "successful requests that meet every goal / duration");
 }
 
 #[cfg(test)]

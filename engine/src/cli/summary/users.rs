@@ -1,0 +1,233 @@
+//! What a user-driven run adds to the summary: its users, the goals that the tool prints at the end
+//! of a test, and one entry for each assessment period.
+
+use onbeat_shared::metrics::Statistic;
+use onbeat_shared::metrics::periods::Period;
+use onbeat_shared::metrics::report::Report;
+use onbeat_shared::metrics::users::UsersReport;
+
+use super::page::{Page, group, number, percent, plural};
+
+/// Periods that are shown unless all are asked for.
+const PERIODS: usize = 20;
+/// What is shown where no request completed its prefill.
+const NO_DATA: &str = "No data";
+
+/// Rows of the table of durations.
+pub(super) fn rows(page: &mut Page, report: &Report) {
+    let Some(users) = &report.users else { return };
+    super::row(page, "queue time, ms", users.queue_ms.as_ref());
+    super::row(page, "effective TTFT, ms", users.effective_ttft_ms.as_ref());
+    if users.agents > 0 {
+        super::row(page, "agent wait, ms", users.agent_wait_ms.as_ref());
+    }
+}
+
+/// Users and their goals.
+pub(super) fn users(page: &mut Page, report: &Report) {
+    let Some(users) = &report.users else { return };
+    page.entry("Users", &lives(users));
+    let limited: Vec<String> =
+        users.limited.iter().map(|(by, times)| format!("{by} {}", group(*times))).collect();
+    let times: u64 = users.limited.values().sum();
+    if times > 0 {
+        let times = plural(times, "time");
+        page.entry("", &format!("rate-limited {times}: {}", limited.join(", ")));
+    }
+    if let Some(tokens) = users.peak_working_set_tokens {
+        let warm = match users.warm_prefix_tokens {
+            None | Some(0) => "no warm prefix".to_owned(),
+            Some(tokens) => format!("warm prefix {} tokens", group(tokens)),
+        };
+        page.entry("", &format!("peak working set {} tokens, {warm}", group(tokens)));
+    }
+    let counts = [
+        (users.over_budget_requests, "dearer than a whole token budget, sent when it was full"),
+        (users.replaced_replies, "with recorded text in the place of a reply"),
+    ];
+    for (count, words) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        page.entry("", &format!("{} {words}", plural(count, "request")));
+    }
+    if let Some(clamped) = users.clamped_think_times.filter(|&clamped| clamped > 0) {
+        let times = plural(clamped, "think time");
+        page.entry("", &format!("{times} of the trace cut to the recorded gap"));
+    }
+    goals(page, users);
+}
+
+fn lives(users: &UsersReport) -> String {
+    let mut words = format!("{} started", plural(users.users, "user"));
+    if users.agents > 0 {
+        words += &format!(", with {}", plural(users.agents, "sub-agent"));
+    }
+    words += &format!("; at most {} at once", group(users.peak_users));
+    let counts = [
+        (users.completed, "completed"),
+        (users.truncated, "truncated"),
+        (users.stopped, "stopped by the end of the run"),
+        (users.advanced, "advanced"),
+        (users.recycled, "with a conversation used before"),
+    ];
+    let some = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counted: Vec<String> = some.map(|(n, what)| format!("{} {what}", group(n))).collect();
+    if counted.is_empty() { words } else { format!("{words}; {}", counted.join(", ")) }
+}
+
+/// The end-of-test summary's block of goals.
+fn goals(page: &mut Page, users: &UsersReport) {
+    let slo = &users.slo;
+    let ttft = slo.ttft_limit_ms.map(|limit| format!("TTFT <= {} s", plain(limit / 1e3)));
+    let decode =
+        slo.decode_limit_tokens_per_s.map(|limit| format!("decode >= {} tokens/s", plain(limit)));
+    let limits: Vec<String> = ttft.into_iter().chain(decode).collect();
+    if limits.is_empty() {
+        return;
+    }
+    let counts = slo.counts;
+    let of = counts.of_requests;
+    let limits = limits.join(", ");
+    if of == 0 {
+        page.entry("SLO", &format!("{limits}: no data, no answer came in pieces"));
+    } else {
+        page.entry("SLO", &limits);
+        let lines = [
+            ("TTFT met:", counts.ttft, ""),
+            ("Decode met:", counts.decode, ""),
+            ("Goodput (both):", counts.both, ""),
+            ("Effective TTFT met:", counts.effective_ttft, "  (includes queue time)"),
+            ("Effective goodput:", counts.effective_both, ""),
+        ];
+        for (name, met, note) in lines {
+            let (share, met, of) = (percent(met, of), group(met), group(of));
+            page.line(&format!("             {name:<20} {met}/{of} ({share}){note}"));
+        }
+    }
+    if counts.without_ttft > 0 {
+        let answers = plural(counts.without_ttft, "answer");
+        let words = format!("{answers} in one piece: no TTFT, not counted (--stream-all streams)");
+        page.entry("", &words);
+    }
+}
+
+/// The assessment periods, the last of them unless all are asked for.
+pub(super) fn periods(page: &mut Page, report: &Report, all: bool) {
+    let Some(periods) = &report.periods else { return };
+    page.blank();
+    if periods.is_empty() {
+        page.paragraph("No assessment periods: nothing happened, or their length is not known.");
+        return;
+    }
+    let hidden = if all { 0 } else { periods.len().saturating_sub(PERIODS) };
+    if hidden > 0 {
+        let earlier = plural(hidden as u64, "earlier period");
+        page.paragraph(&format!("{earlier} not shown (--verbose shows all)."));
+    }
+    for period in &periods[hidden..] {
+        entry(page, period);
+    }
+    page.paragraph(
+        "Prompt tokens, TTFT and cache hits count in the period of the first token, output tokens \
+         in that of their arrival, requests in those of their sending and end.",
+    );
+}
+
+fn entry(page: &mut Page, period: &Period) {
+    let requests = &period.requests;
+    let (from, to) = (seconds(period.start_ns), seconds(period.end_ns));
+    let part = if period.complete { "" } else { ", the last part" };
+    let label = format!("Period {}", period.number);
+    page.entry(&label, &format!("{from:.1} to {to:.1} s{part}. {}", period.users));
+    page.entry(
+        "",
+        &format!(
+            "Requests: {} sent, {} ok ({} new, {} prior), {} failed, {} in flight",
+            group(requests.sent),
+            group(requests.ok),
+            group(requests.ok_sent_in_period),
+            group(requests.ok_sent_before),
+            group(requests.ended.saturating_sub(requests.ok)),
+            group(requests.in_flight)
+        ),
+    );
+    let rate = |rate: Option<f64>| rate.map_or_else(|| NO_DATA.to_owned(), number);
+    let share = |share: Option<f64>| {
+        share.map_or_else(|| NO_DATA.to_owned(), |share| format!("{:.1} %", share * 100.0))
+    };
+    let tokens = &period.tokens;
+    page.entry(
+        "",
+        &format!(
+            "Input tokens/s: {}; output tokens/s: {}; cache hit rate: ideal {}, server {}",
+            rate(tokens.input_per_s),
+            rate(tokens.output_per_s),
+            share(period.cache.ideal_hit_rate),
+            share(period.cache.reported_hit_rate)
+        ),
+    );
+    let three = |s: &Statistic| {
+        format!("p50 {}, p95 {}, max {} ms", number(s.p50), number(s.p95), number(s.max))
+    };
+    let ttft = period.ttft_ms.as_ref().map_or_else(|| NO_DATA.to_owned(), three);
+    let mut words = format!("TTFT: {ttft}");
+    if let Some(ramp) = &period.ramp {
+        let headroom = ramp.headroom_share;
+        let headroom =
+            headroom.map_or_else(String::new, |h| format!(", headroom {:.0} %", h * 1e2));
+        words += &format!("; ramp: +{} ({}{headroom})", ramp.added, ramp.reason.words());
+    }
+    page.entry("", &words);
+}
+
+/// A limit as it was typed.
+fn plain(value: f64) -> String {
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0');
+    if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+const fn seconds(ns: i64) -> f64 {
+    ns as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use onbeat_shared::log::sample_users;
+    use onbeat_shared::metrics::{ReportOptions, report};
+    use onbeat_shared::run::Run;
+
+    use super::super::page::WIDTH;
+    use super::super::write;
+
+    fn text(log: &[u8], verbose: bool) -> String {
+        let run = Run::read(log).expect("a log");
+        let mut out = Vec::new();
+        write(&mut out, &report(&run, &ReportOptions::default()), verbose)
+            .expect("memory takes everything");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn a_user_driven_run() {
+        let text = text(&sample_users::log(3, 6), false);
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        insta::assert_snapshot!(text, @"");
+    }
+
+    #[test]
+    fn no_data_is_said_and_old_periods_are_left_out() {
+        let mut sample = sample_users::sample(3, 6);
+        if let Some(facts) = &mut sample.manifest.users {
+            facts.period_ns = 100_000_000;
+        }
+        let short = text(&sample.bytes(), false);
+        assert!(short.contains("earlier periods not shown (--verbose shows all)."), "{short}");
+        assert!(short.contains("Input tokens/s: No data; output tokens/s: No data;"), "{short}");
+        let long = text(&sample.bytes(), true);
+        assert!(long.contains("\nPeriod 1     0.0 to 0.1 s. Users: 3 total (3 active, "), "{long}");
+        let empty = text(&sample_users::empty(1).bytes(), false);
+        assert!(empty.starts_with("SCHEDULE     NOT HELD: 0 of 0 requests sent"), "{empty}");
+        assert!(empty.contains("no request was sent"), "{empty}");
+        assert!(empty.contains("No assessment periods"), "{empty}");
+    }
+}
