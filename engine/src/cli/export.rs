@@ -13,10 +13,12 @@ use clap::ValueEnum;
 use onbeat_shared::export::{self, Beside, TextFormat, aiperf, vllm_bench};
 use onbeat_shared::foreign::shown_path;
 use onbeat_shared::metrics::slo::Goals;
+use onbeat_shared::metrics::{ReportOptions, report};
 use onbeat_shared::run::Run;
 
 use super::inputs::check_apart;
 use super::report::{GoalFlags, SliceFlags, finish, read_log};
+use super::results;
 use crate::error::EngineError;
 use crate::trace::recorded_answers;
 
@@ -27,8 +29,8 @@ pub struct Args {
     #[arg(value_name = "RUN.beat")]
     pub log: PathBuf,
 
-    /// Write the files of another tool instead of a table: aiperf writes several, into the folder
-    /// --output.
+    /// Write the files of another tool instead of a table: aiperf and kv-cache-tester write several,
+    /// into the folder --output.
     #[arg(long = "as", value_enum, value_name = "TOOL", conflicts_with_all = ["format", "table"])]
     pub tool: Option<Tool>,
 
@@ -69,6 +71,9 @@ pub enum Tool {
     Aiperf,
     /// The JSON of vllm bench serve --save-result --save-detailed.
     VllmBench,
+    /// Those of kv-cache-tester's Trace Replay Tester, of a run with users: a row per assessment
+    /// period, per request and per event of a user's life, and pages with graphs.
+    KvCacheTester,
 }
 
 /// How a table is written.
@@ -118,9 +123,17 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         (None, None) if args.format == Format::Parquet => Err(EngineError::Usage(
             "--format parquet is not text: name a file with --output FILE".to_owned(),
         )),
-        (Some(Tool::Aiperf), None) => Err(EngineError::Usage(
-            "--as aiperf writes several files: name a folder for them with --output DIR".to_owned(),
-        )),
+        (Some(Tool::Aiperf), None) => Err(no_folder("aiperf")),
+        (Some(Tool::KvCacheTester), None) => Err(no_folder("kv-cache-tester")),
+        (Some(Tool::KvCacheTester), Some(folder)) => {
+            let run = read_log(&args.log)?;
+            let options = ReportOptions { slo: Some(goals), ..ReportOptions::default() };
+            let is_free = |path: &Path| {
+                apart(args, path)?;
+                may_write(path, args.force).map(|_replaces| ())
+            };
+            results::export(&run, &report(&run, &options), folder, is_free).map(|()| 0)
+        }
         (Some(Tool::Aiperf), Some(folder)) => {
             as_aiperf(args, &read_log(&args.log)?, &goals, folder).map(|()| 0)
         }
@@ -145,6 +158,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
             }
         }
     }
+}
+
+fn no_folder(tool: &str) -> EngineError {
+    EngineError::Usage(format!(
+        "--as {tool} writes several files: name a folder for them with --output DIR"
+    ))
 }
 
 /// Refuses to replace what is read.
@@ -192,7 +211,8 @@ fn as_aiperf(args: &Args, run: &Run, goals: &Goals, folder: &Path) -> Result<(),
     Ok(())
 }
 
-fn to_file(
+/// Writes a file whole, or leaves what was there.
+pub(super) fn to_file(
     path: &Path,
     force: bool,
     write: impl FnOnce(&File) -> io::Result<()>,
@@ -218,7 +238,7 @@ fn claim(path: &Path, force: bool) -> Result<(File, PathBuf), EngineError> {
 ///
 /// # Errors
 /// When what is there is to stay.
-fn may_write(path: &Path, force: bool) -> Result<bool, EngineError> {
+pub(super) fn may_write(path: &Path, force: bool) -> Result<bool, EngineError> {
     match fs::symlink_metadata(path) {
         Ok(_) if !force => Err(EngineError::Usage(format!(
             "{} exists; name another file or add --force to replace it",

@@ -16,6 +16,7 @@ pub mod progress;
 pub mod reference;
 pub mod replay;
 pub mod report;
+pub mod results;
 mod steps;
 pub mod summary;
 

@@ -11,6 +11,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use onbeat_shared::export::html;
 use onbeat_shared::foreign::shown_path;
 use onbeat_shared::log::{Decoder, LogError};
 use onbeat_shared::metrics::goal::{Goal, GoalKind};
@@ -18,8 +19,10 @@ use onbeat_shared::metrics::slo::Goals;
 use onbeat_shared::metrics::{Metric, ReportOptions, report};
 use onbeat_shared::run::Run;
 
+use super::export::{may_write, to_file};
 use super::flags::number::{real, whole};
 use super::flags::target::{nanos, seconds};
+use super::inputs::check_apart;
 use super::{printing, summary};
 use crate::error::EngineError;
 use crate::policy::options::{Slo, UserOptions};
@@ -183,22 +186,33 @@ fn is_goal(word: &OsStr) -> bool {
 /// Prints the report. The exit code is 0 whatever the run's verdict: reporting it succeeded.
 ///
 /// # Errors
-/// If the log cannot be read, the goals cannot be meant, or printing fails.
+/// If the log cannot be read, the goals cannot be meant, or writing fails.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let slo = Some(args.goals.goals()?);
+    if let Some(file) = &args.html {
+        check_apart(file, std::iter::once(args.log.as_path()))?;
+        may_write(file, args.force)?;
+    }
     let run = read_log(&args.log)?;
+    let is_page = args.html.is_some() || args.format == Format::Html;
+    let own = || html::slice_ns(&run).filter(|_| is_page);
     let options = ReportOptions {
         slo,
         max_lateness_us: args.max_lateness_us,
-        slice_ns: args.slices.length_ns(),
+        slice_ns: args.slices.length_ns().or_else(own),
         ..ReportOptions::default()
     };
     let report = report(&run, &options);
+    if let Some(file) = &args.html {
+        let page = |mut file: &File| html::write(&run, &report, None, &mut file);
+        return to_file(file, args.force, page).map(|()| 0);
+    }
     let written = match args.format {
         Format::Text => summary::write(out, &report, args.verbose),
         Format::Json => serde_json::to_writer_pretty(&mut *out, &report)
             .map_err(io::Error::from)
             .and_then(|()| out.write_all(b"\n")),
+        Format::Html => html::write(&run, &report, None, out),
     };
     finish(written)
 }
@@ -243,6 +257,8 @@ mod tests {
         Args {
             log: log.to_owned(),
             format,
+            html: None,
+            force: false,
             goals: GoalFlags::default(),
             max_lateness_us: None,
             slices: SliceFlags::default(),
@@ -343,7 +359,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("run.beat");
         std::fs::write(&log, sample::log(1, 5)).expect("room");
-        for format in [Format::Text, Format::Json] {
+        for format in [Format::Text, Format::Json, Format::Html] {
             assert_eq!(run(&args(&log, format), &mut Closed).expect("success"), 0);
         }
     }

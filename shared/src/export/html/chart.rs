@@ -181,7 +181,13 @@ impl Chart {
         }
         let most = self.most(is_right).unwrap_or(0.0);
         let level = self.shown_level().filter(|_| !is_right).map_or(0.0, |(_name, level)| level);
-        Marks::values(most.max(level))
+        let mut own = self.series.iter().filter(|series| series.is_right == is_right);
+        let whole =
+            |series: &Series| series.values.iter().flatten().all(|value| value.fract() == 0.0);
+        match own.all(whole) && level == 0.0 {
+            true => Marks::counts(most),
+            false => Marks::values(most.max(level)),
+        }
     }
 
     fn draw_legend(&self, out: &mut String) -> fmt::Result {
@@ -399,7 +405,7 @@ mod tests {
             ..Chart::default()
         };
         let out = drawn(&chart);
-        // 850 units for 40 s, 162 of 170 for values from 0 to 2.
+        // 850 units for 40 s, 162 of 170 units of height for values from 0 to 2.
         assert!(out.contains("<path class=\"line\" d=\"M106.25 125.5L318.75 85\"/>"), "{out}");
         let dots = "<path class=\"dots\" d=\"M106.25 125.5h.01M318.75 85h.01M743.75 4h.01\"/>";
         assert!(out.contains(dots), "{out}");

@@ -226,9 +226,7 @@ fn compliance(users: &UsersReport) -> Card {
         ("TTFT met", counts.ttft, slo.ttft_share),
         ("Decode met", counts.decode, slo.decode_share),
         ("Goodput (both)", counts.both, slo.goodput_share),
-        ("Effective TTFT met (queue time included)", counts.effective_ttft, {
-            slo.effective_ttft_share
-        }),
+        ("Effective TTFT met", counts.effective_ttft, slo.effective_ttft_share),
         ("Effective goodput", counts.effective_both, slo.effective_goodput_share),
     ] {
         let of = format!("{}/{}", grouped(met), grouped(counts.of_requests));
@@ -236,7 +234,7 @@ fn compliance(users: &UsersReport) -> Card {
         card.add(name, format!("{of} ({share})"));
     }
     if counts.without_ttft > 0 {
-        card.add("Answers without a first token, in none of these", grouped(counts.without_ttft));
+        card.add("Without a first token", format!("{} more", grouped(counts.without_ttft)));
     }
     card
 }

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::timeline::{Event, Mark, MarkEnd, Row, Timeline};
 use crate::counted::{counted, grouped};
-use crate::foreign;
 use crate::metrics::attribution::queue_ns;
 use crate::metrics::latency::{nanos, ttft_ns};
 use crate::metrics::{slo, tokens};
@@ -15,25 +14,31 @@ use crate::run::{End, Left, Run, User, Users};
 use crate::units::SessionIndex;
 
 /// Most requests that are shown.
-pub(super) const MARKS_MAX: usize = 20_000;
+const MARKS_MAX: usize = 20_000;
 /// Most users that are shown.
-pub(super) const ROWS_MAX: usize = 2_000;
+const ROWS_MAX: usize = 2_000;
 /// Most different messages that are shown.
 const WORDS_MAX: usize = 1_000;
 
 /// The timeline of a run's users, until `end_s`.
 pub(super) fn timeline(run: &Run, users: &Users, end_s: f64) -> Timeline {
+    bounded(run, users, end_s, (MARKS_MAX, ROWS_MAX))
+}
+
+/// The same with at most so many requests and users.
+fn bounded(run: &Run, users: &Users, end_s: f64, most: (usize, usize)) -> Timeline {
+    let (marks_max, rows_max) = most;
     let mut order = order(users);
     let all = order.len();
-    order.truncate(ROWS_MAX);
+    order.truncate(rows_max);
     let place: HashMap<SessionIndex, usize> =
         order.iter().enumerate().map(|(row, user)| (user.session, row)).collect();
     let own = |i: &usize| run.requests.was_sent(*i) && place.contains_key(&run.plan[*i].session);
     let sent: Vec<usize> = (0..run.requests.len()).filter(own).collect();
-    let step = sent.len().div_ceil(MARKS_MAX).max(1);
+    let step = sent.len().div_ceil(marks_max).max(1);
     let mut timeline = Timeline {
         rows: order.iter().map(|user| row(user, end_s)).collect(),
-        note: note(all, sent.len(), step),
+        note: note((order.len(), all), sent.len(), step),
         ..Timeline::default()
     };
     let mut said = HashMap::new();
@@ -54,12 +59,13 @@ pub(super) fn timeline(run: &Run, users: &Users, end_s: f64) -> Timeline {
     timeline
 }
 
-fn note(users: usize, requests: usize, step: usize) -> String {
+fn note(users: (usize, usize), requests: usize, step: usize) -> String {
+    let (shown, users) = users;
     let mut parts = Vec::new();
-    if users > ROWS_MAX {
+    if shown < users {
         parts.push(format!(
             "the first {} of {}",
-            grouped(ROWS_MAX as u64),
+            grouped(shown as u64),
             counted(users as u64, "user")
         ));
     }
@@ -150,7 +156,70 @@ fn words(run: &Run, i: usize) -> Option<String> {
         End::NeverSent | End::NotReached => return None,
     };
     Some(match run.error_text(i) {
-        Some(text) => format!("{class}: {}", foreign::shown(text)),
+        Some(text) => format!("{class}: {text}"),
         None => class.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::sample_users;
+
+    fn run() -> Run {
+        Run::read(&sample_users::log(3, 12)).expect("a log")
+    }
+
+    #[test]
+    fn every_request_is_a_mark_in_its_user_s_row() {
+        let run = run();
+        let users = run.users.as_ref().expect("users");
+        let timeline = timeline(&run, users, 20.0);
+        assert_eq!(timeline.marks.len(), run.requests.len());
+        assert_eq!(timeline.rows.len(), users.users.len());
+        let mut mine = vec![0; timeline.rows.len()];
+        timeline.marks.iter().for_each(|mark| mine[mark.row] += 1);
+        for (row, requests) in timeline.rows.iter().zip(mine) {
+            let user = users.users.iter().find(|user| user.name == row.name).expect("a user");
+            assert_eq!(requests, user.requests, "{}", row.name);
+            assert!(row.life.0 <= row.life.1);
+        }
+        let failed = timeline.marks.iter().filter(|mark| mark.end == MarkEnd::Failed).count();
+        let expected = (0..run.requests.len()).filter(|&i| slo::failed(&run, i)).count();
+        assert_eq!(failed, expected);
+        assert!(timeline.note.is_empty());
+    }
+
+    #[test]
+    fn a_user_s_sub_agents_follow_it() {
+        let run = run();
+        let timeline = timeline(&run, run.users.as_ref().expect("users"), 20.0);
+        let names: Vec<&str> = timeline.rows.iter().map(|row| row.name.as_str()).collect();
+        let sorted = |name: &str| name.replace("-SA", "~");
+        assert!(names.iter().any(|name| name.contains("-SA")));
+        assert!(names.is_sorted_by_key(|name| sorted(name)), "{names:?}");
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let run = run();
+        let users = run.users.as_ref().expect("users");
+        let (all, requests) = (users.users.len(), run.requests.len());
+        let timeline = bounded(&run, users, 20.0, (10, 5));
+        assert_eq!(timeline.rows.len(), 5);
+        assert!(timeline.marks.len() <= 10 && timeline.marks.len() >= 5);
+        let first = format!("shows the first 5 of {all} users and every ");
+        assert!(timeline.note.starts_with(&first), "{} ({requests})", timeline.note);
+    }
+
+    #[test]
+    fn a_log_that_makes_users_their_own_ancestors_ends() {
+        let run = run();
+        let mut users = run.users.clone().expect("users");
+        let (first, second) = (users.users[0].session, users.users[1].session);
+        users.users[0].parent = Some(second);
+        users.users[1].parent = Some(first);
+        let shown = timeline(&run, &users, 20.0).rows.len();
+        assert!(shown < users.users.len(), "a circle hangs on nobody");
+    }
 }

@@ -122,3 +122,109 @@ fn page(run: &Run, report: &Report) -> Page {
         numbers: (!numbers.rows.is_empty()).then_some(numbers),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::sample::{self, Sample};
+    use crate::log::sample_users;
+    use crate::metrics::{ReportOptions, report};
+
+    fn written(run: &Run, only: Option<View>) -> String {
+        let options = ReportOptions { slice_ns: slice_ns(run), ..ReportOptions::default() };
+        let report = report(run, &options);
+        let mut out = Vec::new();
+        write(run, &report, only, &mut out).expect("memory takes everything");
+        String::from_utf8(out).expect("text")
+    }
+
+    fn read(sample: &Sample) -> Run {
+        Run::read(&sample.bytes()).expect("a log")
+    }
+
+    /// What the script of the page reads.
+    fn data(page: &str) -> serde_json::Value {
+        let start = page.find("id=\"data\">").expect("data") + "id=\"data\">".len();
+        let end = start + page[start..].find("</script>").expect("its end");
+        serde_json::from_str(&page[start..end]).expect("JSON")
+    }
+
+    #[test]
+    fn users_have_the_four_dashboards() {
+        let run = Run::read(&sample_users::log(1, 9)).expect("a log");
+        let page = written(&run, None);
+        for id in ["performance", "cache", "users", "limits"] {
+            assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
+        }
+        let data = data(&page);
+        let periods = data["slots"].as_array().expect("slots").len();
+        assert_eq!(periods, 4, "the last one is partial");
+        for chart in data["charts"].as_array().expect("charts") {
+            for series in chart["series"].as_array().expect("series") {
+                let values = series["values"].as_array().expect("values");
+                assert_eq!(values.len(), periods, "{}", series["name"]);
+            }
+        }
+        assert_eq!(data["timeline"]["row"].as_array().map(Vec::len), Some(run.requests.len()));
+        assert_eq!(page.matches("class=\"chart").count(), page.matches("<figcaption>").count());
+    }
+
+    #[test]
+    fn one_dashboard_can_stand_alone() {
+        let run = Run::read(&sample_users::log(1, 9)).expect("a log");
+        for view in View::ALL {
+            let page = written(&run, Some(view));
+            assert_eq!(page.matches("<section ").count(), 1, "{}", view.file_name());
+            assert!(page.contains(&format!("<section id=\"{}\">", view.id())));
+        }
+    }
+
+    #[test]
+    fn a_run_without_users_has_its_own_dashboards() {
+        let run = Run::read(&sample::log(1, 200)).expect("a log");
+        let page = written(&run, None);
+        for id in ["performance", "cache", "outcomes"] {
+            assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
+        }
+        let sent: u64 = data(&page)["charts"]
+            .as_array()
+            .expect("charts")
+            .iter()
+            .flat_map(|chart| chart["series"].as_array().expect("series"))
+            .filter(|series| ["ok", "failed", "cancelled"].iter().any(|n| series["name"] == *n))
+            .flat_map(|series| series["values"].as_array().expect("values"))
+            .filter_map(serde_json::Value::as_f64)
+            .map(|value| format!("{value}").parse::<u64>().expect("a count"))
+            .sum();
+        assert_eq!(sent, 200, "every request is in one slice");
+    }
+
+    #[test]
+    fn a_run_that_was_killed_or_never_sent_has_a_page() {
+        let mut killed = sample_users::sample(1, 9);
+        killed.closed = false;
+        assert!(written(&read(&killed), None).contains("the run was killed or goes on"));
+        let empty = written(&read(&Sample::new()), None);
+        assert!(empty.contains("No data") && empty.ends_with("</html>\n"));
+    }
+
+    #[test]
+    fn hostile_names_are_text_everywhere() {
+        let plain = written(&read(&sample_users::sample(1, 9)), None);
+        let mut sample = sample_users::sample(1, 9);
+        let hostile = "</script><script>alert(1)</script>\"'><img src=x>\u{202e}";
+        sample.manifest.model = hostile.to_owned();
+        sample.manifest.trace.name = hostile.to_owned();
+        sample.manifest.targets = vec![hostile.to_owned()];
+        sample.manifest.host.hostname = hostile.to_owned();
+        let facts = sample.manifest.users.as_mut().expect("users");
+        facts.trace_ids.iter_mut().for_each(|id| *id = hostile.to_owned());
+        let page = written(&read(&sample), None);
+        for mark in ["<script", "</script", "<img", "<title", "\u{202e}"] {
+            assert_eq!(page.matches(mark).count(), plain.matches(mark).count(), "{mark}");
+        }
+        assert!(page.contains("&lt;img src=x&gt;"));
+        let names = &data(&page)["timeline"]["names"];
+        assert!(names[0].as_str().is_some_and(|name| name.contains("<img src=x>")), "{names}");
+    }
+}

@@ -104,7 +104,7 @@ struct Data<'a> {
     slot: &'a str,
     slots: Vec<(f64, f64)>,
     charts: Vec<ChartData<'a>>,
-    timeline: Option<TimelineData<'a>>,
+    timeline: Option<TimelineData>,
 }
 
 impl Page {
@@ -163,7 +163,9 @@ impl Page {
         for card in self.cards.iter().filter(|card| !card.rows.is_empty()) {
             write!(out, "<div class=\"card\"><h3>{}</h3><table>", Shown(card.title))?;
             for (name, value) in &card.rows {
-                write!(out, "<tr><td>{}</td><td>{}</td></tr>", Shown(name), Paragraph(value))?;
+                let class = if name.starts_with(' ') { " class=\"sub\"" } else { "" };
+                let (name, value) = (Shown(name.trim_start()), Paragraph(value));
+                write!(out, "<tr><td{class}>{name}</td><td>{value}</td></tr>")?;
             }
             out.push_str("</table></div>\n");
         }

@@ -12,6 +12,8 @@ const TIME_STEPS: [f64; 18] = [
 const TIME_MARKS: f64 = 9.0;
 /// Steps between marks of values, to be multiplied by a power of ten.
 const VALUE_STEPS: [f64; 4] = [1.0, 2.0, 2.5, 5.0];
+/// The same where values are counts.
+const COUNT_STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 /// How many steps an axis of values has at least.
 const VALUE_MARKS: f64 = 4.0;
 
@@ -27,12 +29,21 @@ pub(super) struct Marks {
 impl Marks {
     /// Marks from zero to the first one that is at least `most`.
     pub(super) fn values(most: f64) -> Self {
+        Self::by_steps(most, &VALUE_STEPS, 0.0)
+    }
+
+    /// The same for counts: every mark is a whole number.
+    pub(super) fn counts(most: f64) -> Self {
+        Self::by_steps(most, &COUNT_STEPS, 1.0)
+    }
+
+    fn by_steps(most: f64, steps: &[f64], least: f64) -> Self {
         let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
         let raw = most / VALUE_MARKS;
         let power = 10_f64.powf(raw.log10().floor());
-        let round = VALUE_STEPS.map(|step| step * power);
-        let step = round.into_iter().rev().find(|step| *step <= raw * 1.000_001);
-        let step = step.unwrap_or(power);
+        let round = steps.iter().map(|step| step * power);
+        let step = round.rev().find(|step| *step <= raw * 1.000_001);
+        let step = step.unwrap_or(power).max(least);
         let mut at = vec![0.0];
         // A top that is a mark up to rounding gets no mark above it.
         while at.last().is_some_and(|last| *last < most * 0.999_999) {
@@ -124,6 +135,12 @@ mod tests {
         assert_eq!(labels(10_000.0), "0 2.5k 5.0k 7.5k 10.0k");
         assert_eq!(labels(7_000_000.0), "0 1M 2M 3M 4M 5M 6M 7M");
         assert_eq!(labels(3.0), "0 0.5 1.0 1.5 2.0 2.5 3.0");
+        let counts = |most: f64| {
+            let marks = Marks::counts(most);
+            marks.at.iter().map(|&at| marks.value(at)).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!([1.0, 3.0, 10.0].map(counts), ["0 1", "0 1 2 3", "0 2 4 6 8 10"]);
+        assert_eq!(counts(20_000.0), "0 5k 10k 15k 20k");
         for odd in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(labels(odd), "0 0.25 0.50 0.75 1.00", "{odd}");
         }

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::chart::{FOOT, LEFT, Span, WIDTH, close_frame, draw_times, open_plot};
 use super::words::{Short, Shown, rounded};
+use crate::foreign::shown;
 
 /// Rows up to which each has room for comfortable reading.
 const ROOMY_ROWS: usize = 60;
@@ -111,7 +112,7 @@ impl MarkEnd {
 
 /// What the script shows beside the pointer: columns, one entry per request.
 #[derive(Debug, Serialize)]
-pub(super) struct TimelineData<'a> {
+pub(super) struct TimelineData {
     row_height: f64,
     names: Vec<String>,
     row: Vec<usize>,
@@ -123,14 +124,14 @@ pub(super) struct TimelineData<'a> {
     output: Vec<Option<u64>>,
     said: Vec<Option<usize>>,
     kind: Vec<&'static str>,
-    words: &'a [String],
+    words: Vec<String>,
 }
 
 impl Timeline {
     /// For the script.
-    pub(super) fn data(&self) -> TimelineData<'_> {
+    pub(super) fn data(&self) -> TimelineData {
         let millis = |seconds: f64| rounded((seconds * 1e3).round() / 1e3);
-        let name = |row: &Row| format!("{} · {}", row.name, row.trace);
+        let name = |row: &Row| format!("{} · {}", shown(&row.name), shown(&row.trace));
         let marks = &self.marks;
         TimelineData {
             row_height: self.row_height(),
@@ -144,7 +145,7 @@ impl Timeline {
             output: marks.iter().map(|mark| mark.output).collect(),
             said: marks.iter().map(|mark| mark.words).collect(),
             kind: marks.iter().map(|mark| mark.end.class()).collect(),
-            words: &self.words,
+            words: self.words.iter().map(|words| shown(words)).collect(),
         }
     }
 

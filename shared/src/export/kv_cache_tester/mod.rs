@@ -25,6 +25,7 @@
 //! * `cache_hit_blocks` and `avg_cache_hit_rate` are the tool's figure, the overlap of sets of
 //!   blocks; the longest common prefix is `ideal_cached_tokens` and `ideal_hit_rate`, and what the
 //!   server says `cached_tokens` and `reported_hit_rate`.
+//! * `ttlt` ends with the last token; of a failure it is not known.
 //! * `delay_actual` equals `queue_time`, as there.
 
 mod cells;
@@ -33,6 +34,9 @@ mod metadata;
 mod periods;
 mod progress;
 mod requests;
+
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, Write};
 

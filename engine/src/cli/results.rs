@@ -1,0 +1,299 @@
+//! The folder that a user-driven run leaves beside its log: kv-cache-tester's files, and pages with
+//! its graphs.
+//!
+//! Everything is made from the log once the run is over, so an interrupted run has its files too,
+//! and `onbeat export --as kv-cache-tester` makes the same ones later. A folder with files of an
+//! earlier run is refused before the run starts, unless it is replaced with `--force` or gone on
+//! with. A run that goes on (`--resume DIR`) writes the rows of the earlier one and then its own, in
+//! tables whose periods are counted on; its other files are its own, and where DIR is its folder,
+//! they replace the earlier ones. `progress.json` is written last.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use onbeat_shared::export::html::{self, View};
+use onbeat_shared::export::kv_cache_tester::{
+    Equal, Export, PROGRESS_FILE, PROGRESS_VERSION, Part, Progress, write_json,
+};
+use onbeat_shared::foreign::{shown, shown_path};
+use onbeat_shared::metrics::report::Report;
+use onbeat_shared::run::Run;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::export::to_file;
+use crate::error::EngineError;
+
+/// Where a run's files go, and what they go on from.
+#[derive(Clone, Debug)]
+pub struct Results<S> {
+    folder: PathBuf,
+    graphs: bool,
+    earlier: Option<Earlier<S>>,
+}
+
+/// The run that another goes on from.
+#[derive(Clone, Debug)]
+pub struct Earlier<S> {
+    folder: PathBuf,
+    progress: Progress<S>,
+}
+
+impl<S> Earlier<S> {
+    /// Where users and pool were when it ended.
+    #[must_use]
+    pub const fn state(&self) -> Option<&S> {
+        self.progress.onbeat.state.as_ref()
+    }
+
+    /// How many assessment periods its tables have.
+    #[must_use]
+    pub const fn periods(&self) -> u32 {
+        self.progress.onbeat.periods
+    }
+}
+
+impl<S: DeserializeOwned> Earlier<S> {
+    /// Reads the folder that `--resume` names.
+    ///
+    /// # Errors
+    /// If it has no `progress.json` that a run can go on from, or a table of it is not one of ours.
+    pub fn read(folder: &Path) -> Result<Self, EngineError> {
+        let place = folder.join(PROGRESS_FILE);
+        let wrong =
+            |words: String| EngineError::Usage(format!("--resume {}: {words}", shown_path(folder)));
+        let text = match fs::read(&place) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(wrong(format!(
+                    "there is no {PROGRESS_FILE} in it; right would be the --output-dir of an \
+                     earlier run"
+                )));
+            }
+            Err(error) => return Err(EngineError::io("read", place, error)),
+        };
+        let progress: Progress<S> = serde_json::from_slice(&text).map_err(|error| {
+            let error = shown(&error.to_string());
+            wrong(format!(
+                "its {PROGRESS_FILE} is not one that a run can go on from: {error}; \
+                 kv-cache-tester's own has no state"
+            ))
+        })?;
+        let version = progress.onbeat.version;
+        if version > PROGRESS_VERSION {
+            return Err(wrong(format!(
+                "its {PROGRESS_FILE} has version {version}, this program reads up to \
+                 {PROGRESS_VERSION}; use a newer onbeat"
+            )));
+        }
+        if progress.onbeat.state.is_none() {
+            return Err(wrong(format!(
+                "its {PROGRESS_FILE} has no state: it was exported from a log, and only the files \
+                 that a run itself leaves can be gone on from"
+            )));
+        }
+        for part in Part::ALL {
+            check_table(folder, part).map_err(|words| wrong(words))?;
+        }
+        Ok(Self { folder: folder.to_owned(), progress })
+    }
+
+    /// Refuses to go on with other prompts, other conversations or at another pace.
+    ///
+    /// # Errors
+    /// If the trace or an option is not as it was; each is named.
+    pub fn check(&self, now: &Equal) -> Result<(), EngineError> {
+        let found = self.progress.onbeat.equal.differences(now);
+        if found.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<String> = found.iter().map(|one| shown(&one.to_string())).collect();
+        Err(EngineError::Usage(format!(
+            "--resume {}: a run goes on with the same trace and options: {}",
+            shown_path(&self.folder),
+            words.join("; ")
+        )))
+    }
+}
+
+/// Whether a table of an earlier run, if there is one, has our columns.
+fn check_table(folder: &Path, part: Part) -> Result<(), String> {
+    let Some(head) = part.head() else { return Ok(()) };
+    let name = part.file_name();
+    let text = match fs::read(folder.join(name)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(format!("its {name} cannot be read: {error}")),
+    };
+    if text.split(|&byte| byte == b'\n').next() != Some(head.as_bytes()) {
+        return Err(format!(
+            "its {name} has other columns than this program writes, so no rows can be added"
+        ));
+    }
+    Ok(())
+}
+
+/// Every name that a run's files may have.
+fn names() -> impl Iterator<Item = &'static str> {
+    let parts = Part::ALL.map(Part::file_name);
+    let views = View::ALL.map(View::file_name);
+    parts.into_iter().chain(views).chain([html::INDEX_FILE, PROGRESS_FILE])
+}
+
+impl<S: Clone + Serialize> Results<S> {
+    /// Makes the folder ready, before the run starts. `graphs` asks for the pages.
+    ///
+    /// # Errors
+    /// If the folder cannot be made, or has files of an earlier run that are to stay.
+    pub fn prepare(
+        folder: &Path,
+        graphs: bool,
+        earlier: Option<Earlier<S>>,
+        force: bool,
+    ) -> Result<Self, EngineError> {
+        fs::create_dir_all(folder).map_err(|error| EngineError::io("create", folder, error))?;
+        let is_own = |earlier: &Earlier<S>| same(&earlier.folder, folder);
+        let goes_on_here = earlier.as_ref().is_some_and(is_own);
+        let there = names().find(|name| fs::symlink_metadata(folder.join(name)).is_ok());
+        if let Some(name) = there.filter(|_| !force && !goes_on_here) {
+            return Err(EngineError::Usage(format!(
+                "--output-dir {folder} has {name} of an earlier run; name another folder, go on \
+                 with that run (--resume {folder}), or add --force to replace its files",
+                folder = shown_path(folder)
+            )));
+        }
+        Ok(Self { folder: folder.to_owned(), graphs, earlier })
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes all files of a run that has ended, and gives their names. `state` is where its users
+    /// and its pool were, `report` its numbers.
+    ///
+    /// # Errors
+    /// The first file that could not be written; the others are written all the same.
+    pub fn write(
+        &self,
+        run: &Run,
+        report: &Report,
+        state: Option<S>,
+    ) -> Result<Vec<&'static str>, EngineError> {
+        let earlier = self.earlier.as_ref();
+        let periods = report.periods.as_deref().unwrap_or_default();
+        let Some(export) = Export::new(run, periods) else { return Ok(Vec::new()) };
+        let mut files = Files { folder: &self.folder, written: Vec::new(), failed: None };
+        for part in Part::ALL {
+            let rows = earlier
+                .filter(|_| part.is_table())
+                .map(|earlier| (rows(&earlier.folder.join(part.file_name())), earlier.periods()));
+            match rows {
+                Some((Ok(Some(before)), periods)) => files.put(part.file_name(), |out| {
+                    out.write_all(&before)?;
+                    export.write_after(part, periods, out)
+                }),
+                Some((Err(error), _)) => {
+                    files.fail(EngineError::io("read", part.file_name(), error));
+                }
+                _ if export.parts().contains(&part) => {
+                    files.put(part.file_name(), |out| export.write(part, out));
+                }
+                _ => files.take_away(part.file_name()),
+            }
+        }
+        if self.graphs {
+            pages(&mut files, run, report);
+        }
+        let progress = export.progress(state, earlier.map(|earlier| &earlier.progress));
+        files.put(PROGRESS_FILE, |out| write_json(&progress, out));
+        files.failed.map_or(Ok(files.written), Err)
+    }
+}
+
+/// An earlier run's table, ready for more rows; `None` if it has none.
+fn rows(place: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(place) {
+        Ok(mut text) => {
+            if text.last().is_some_and(|last| *last != b'\n') {
+                text.push(b'\n');
+            }
+            Ok(Some(text).filter(|text| !text.is_empty()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn pages(files: &mut Files<'_>, run: &Run, report: &Report) {
+    files.put(html::INDEX_FILE, |out| html::write(run, report, None, out));
+    for view in View::ALL {
+        files.put(view.file_name(), |out| html::write(run, report, Some(view), out));
+    }
+}
+
+/// Files on their way into a folder.
+struct Files<'a> {
+    folder: &'a Path,
+    written: Vec<&'static str>,
+    failed: Option<EngineError>,
+}
+
+impl Files<'_> {
+    /// Writes one whole, or leaves what was there.
+    fn put(&mut self, name: &'static str, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+        match to_file(&self.folder.join(name), true, |mut file: &File| write(&mut file)) {
+            Ok(()) => self.written.push(name),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// A file of an earlier run that this one has no rows for would be taken for its own.
+    fn take_away(&mut self, name: &'static str) {
+        let place = self.folder.join(name);
+        match fs::remove_file(&place) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                self.fail(EngineError::io("remove", place, error));
+            }
+            _ => {}
+        }
+    }
+
+    fn fail(&mut self, error: EngineError) {
+        self.failed.get_or_insert(error);
+    }
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    match (fs::canonicalize(one), fs::canonicalize(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
+/// Writes the files of a run that ended earlier, all or none: the tables and the page. What a run
+/// could go on from is in no log.
+///
+/// # Errors
+/// If the run has no users, a file exists and is to stay, or one cannot be written.
+pub(super) fn export(
+    run: &Run,
+    report: &Report,
+    folder: &Path,
+    may_write: impl Fn(&Path) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    if run.users.is_none() {
+        return Err(EngineError::Usage(
+            "--as kv-cache-tester: the run was not driven by users, so it has no assessment \
+             periods; use --as aiperf or a table"
+                .to_owned(),
+        ));
+    }
+    fs::create_dir_all(folder).map_err(|error| EngineError::io("create", folder, error))?;
+    names().try_for_each(|name| may_write(&folder.join(name)))?;
+    let results: Results<()> = Results { folder: folder.to_owned(), graphs: true, earlier: None };
+    results.write(run, report, None).map(|_names| ())
+}
