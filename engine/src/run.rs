@@ -4,6 +4,9 @@
 //! connection is opened; a run that could not start leaves no log behind. Reading the log back and
 //! showing numbers is the caller's business.
 
+mod user_facts;
+mod users;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,7 +28,7 @@ use crate::limits::CORES_MAX;
 use crate::net::reach::{Reached, reach};
 use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
-use crate::plan::{self, Plan, PlanOptions};
+use crate::plan::{self, Plan, PlanOptions, Scripts};
 use crate::policy::deadline::Limits;
 use crate::policy::options::UserOptions;
 use crate::policy::reuse::Strategy;
@@ -143,7 +146,14 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     for warning in plan::synthesise(&mut trace, &config.plan)? {
         watch.say(&warning);
     }
-    let (mut plan, cpus) = plan_for_cores(&trace, &config)?;
+    let scripts = match trace.recorded.agentic {
+        Some(_) => {
+            users::settle(&mut config)?;
+            Some(Arc::new(plan::scripts(&trace, &config.users.script)?))
+        }
+        None => None,
+    };
+    let (mut plan, cpus) = plan_for_cores(&trace, &config, scripts.as_deref())?;
     for warning in &plan.warnings {
         watch.say(warning);
     }
@@ -174,6 +184,7 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     }
     digesting.note(&config.trace, &mut trace)?;
     let log = LogFile::create(&config.output, config.overwrite)?;
+    let plan = (plan, scripts);
     let ran = replay(&config, trace, plan, &cpus, driver, reached, (log, digesting), watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
 }
@@ -217,7 +228,7 @@ fn go_on(watch: &mut dyn Watch) -> Result<(), EngineError> {
 fn replay(
     config: &RunConfig,
     trace: Trace,
-    plan: Plan,
+    (plan, scripts): (Plan, Option<Arc<Scripts>>),
     cpus: &[u16],
     driver: DriverKind,
     reached: Vec<Reached>,
@@ -240,9 +251,19 @@ fn replay(
         manifest.memory_node = Some(node.name());
     }
     let cores = u16::try_from(cpus.len()).expect("a CPU set is far smaller");
-    let warm_up = first_requests(config, &plan, &trace, &options)?;
-    let Prepared { plan, source, mut renderer } =
-        render::prepare(plan, trace, options.clone(), cores)?;
+    let warm_up = match scripts {
+        Some(_) => None,
+        None => first_requests(config, &plan, &trace, &options)?,
+    };
+    let (prepared, users) = match scripts {
+        Some(scripts) => {
+            let facts = user_facts::of(&config.users, &scripts, &trace);
+            manifest.users = Some(Box::new(facts));
+            users::prepare(config, &trace, plan, scripts, &options, cores)?
+        }
+        None => (render::prepare(plan, trace, options.clone(), cores)?, None),
+    };
+    let Prepared { plan, source, mut renderer } = prepared;
     if let Source::Whole(bodies) = &source
         && let Some(words) = bodies.describe_replies()
     {
@@ -266,7 +287,7 @@ fn replay(
         let sent = warm_requests::send(first, bytes, asked, &assignments[0], &manifest, watch)?;
         manifest.warm_up = Some(sent);
     }
-    conduct(Job { plan, source, renderer, assignments, manifest, log, digesting }, watch)
+    conduct(Job { plan, source, users, renderer, assignments, manifest, log, digesting }, watch)
 }
 
 /// What the log says of the run before it begins; what is found out on the way there is added.
@@ -345,7 +366,11 @@ fn source_of(trace: &Trace) -> TraceSource {
 }
 
 /// The plan for the cores that were asked for, and the CPUs they run on.
-fn plan_for_cores(trace: &Trace, config: &RunConfig) -> Result<(Plan, Vec<u16>), EngineError> {
+fn plan_for_cores(
+    trace: &Trace,
+    config: &RunConfig,
+    scripts: Option<&Scripts>,
+) -> Result<(Plan, Vec<u16>), EngineError> {
     let allowed = affinity::allowed_cpus().map_err(|source| EngineError::Io {
         action: "ask which CPUs may be used",
         path: None,
@@ -357,7 +382,11 @@ fn plan_for_cores(trace: &Trace, config: &RunConfig) -> Result<(Plan, Vec<u16>),
             EngineError::Usage("--url: at most 65,535 servers can share a run".to_owned())
         })?;
         let options = PlanOptions { cores, targets, ..config.plan.clone() };
-        Ok((plan::build(trace, &options)?, cpus))
+        let plan = match scripts {
+            Some(scripts) => plan::templates(trace, scripts),
+            None => plan::build(trace, &options)?,
+        };
+        Ok((plan, cpus))
     };
     match &config.cores {
         CoreChoice::Auto => {

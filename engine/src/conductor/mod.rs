@@ -5,6 +5,8 @@
 //! progress line, at the signals for a stop. It never touches a socket and never decides when a
 //! request leaves; that was decided by the plan.
 
+pub mod directing;
+pub mod director;
 pub mod host;
 mod late_digest;
 pub mod log_file;
@@ -26,6 +28,8 @@ use onbeat_shared::log::header::{Closing, CoreTotals, Manifest};
 use onbeat_shared::log::record::Record;
 use onbeat_shared::units::{CoreIndex, RunNanos};
 
+use self::directing::{Directing, News, UserJob};
+use self::director::Directed;
 use self::log_file::LogFile;
 use self::rendering::Rendering;
 use self::writer::{Writer, Written};
@@ -56,6 +60,8 @@ pub struct Job {
     pub plan: Arc<Plan>,
     /// The bytes of it.
     pub source: Source,
+    /// In a user-driven run, what it has beside templates.
+    pub users: Option<UserJob>,
     /// Who goes on rendering it, if not all of it is.
     pub renderer: Option<Renderer>,
     /// One for each core.
@@ -75,6 +81,8 @@ pub struct Conducted {
     pub interrupted: bool,
     /// The counters at the end.
     pub counters: Snapshot,
+    /// In a user-driven run, why it ended and what a later one would go on from.
+    pub directed: Option<Directed>,
     /// Why the log is incomplete, if it is.
     pub log_error: Option<io::Error>,
 }
@@ -97,11 +105,12 @@ pub trait Watch {
 /// When a thread or runtime cannot be started or no connection can be opened; nothing has been sent
 /// then.
 pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError> {
-    let Job { plan, source, renderer, assignments, mut manifest, log, digesting } = job;
-    let planned = plan.rows.len() as u64;
+    let Job { plan, source, users, renderer, assignments, mut manifest, log, digesting } = job;
+    let user_run = users.as_ref().map(|job| Arc::clone(&job.run));
     let shared = Arc::new(Shared {
         plan: Arc::clone(&plan),
         source,
+        users: user_run,
         zero_ns: AtomicI64::new(Shared::NO_ZERO),
         stop: AtomicU8::new(Stop::No as u8),
     });
@@ -130,10 +139,12 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
         source,
     })?;
     log.keep()?;
-    let (writer, performed) = perform_logged(writer, &mut cores, &shared, planned, watch)?;
+    let directing = users.map(|job| Directing::start(job, &shared)).transpose()?;
+    let (writer, performed) = perform_logged(writer, &mut cores, &shared, directing, watch)?;
     // What could not be rendered was not sent, and the log says so.
     let rendered = rendering.map_or(Ok(()), Rendering::end);
-    let (interrupted, counters, closing, totals) = performed?;
+    let Performed { interrupted, counters, closing, totals, directed } = performed?;
+    let planned = shared.planned();
     let done = counters.ended + counters.never_sent;
     let lost = counters.lost_records;
     let complete = done == planned && lost == 0;
@@ -141,17 +152,24 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     let facts = Written { interrupted, complete, done, lost, closing, totals, trace_sha256 };
     let written = writer.end(&facts);
     rendered?;
-    Ok(Conducted { interrupted, counters, log_error: written.err() })
+    Ok(Conducted { interrupted, counters, directed, log_error: written.err() })
 }
 
-type Performed = (bool, Snapshot, Closing, Vec<CoreTotals>);
+/// How the time from zero to the last core's end went.
+struct Performed {
+    interrupted: bool,
+    counters: Snapshot,
+    closing: Closing,
+    totals: Vec<CoreTotals>,
+    directed: Option<Directed>,
+}
 
 /// [`perform`], with a thread that writes down what the cores and the conductor record.
 fn perform_logged<W: io::Write + Send + 'static>(
     mut writer: Writer<W>,
     cores: &mut Cores,
     shared: &Shared,
-    planned: u64,
+    directing: Option<Directing>,
     watch: &mut dyn Watch,
 ) -> Result<(Writer<W>, Result<Performed, EngineError>), EngineError> {
     let mut exchanges = cores.exchanges.clone();
@@ -163,7 +181,7 @@ fn perform_logged<W: io::Write + Send + 'static>(
         writer.serve(&exchanges, &ended);
         writer
     })?;
-    let performed = perform(cores, shared, &own, planned, watch);
+    let performed = perform(cores, shared, &own, directing, watch);
     finished.store(true, Ordering::Release);
     match scribe.join() {
         Ok(writer) => Ok((writer, performed)),
@@ -176,7 +194,7 @@ fn perform(
     cores: &mut Cores,
     shared: &Shared,
     own: &Arc<Exchange>,
-    planned: u64,
+    directing: Option<Directing>,
     watch: &mut dyn Watch,
 ) -> Result<Performed, EngineError> {
     let mut sink = Sink::new(Arc::clone(own));
@@ -212,14 +230,36 @@ fn perform(
             stop = wanted;
             shared.stop.store(stop as u8, Ordering::Relaxed);
         }
-        watch.look(elapsed_ns, planned, &cores.snapshot());
+        take_down(directing.iter().flat_map(Directing::news), &mut sink, watch);
+        watch.look(elapsed_ns, shared.planned(), &cores.snapshot());
     }
     let totals = cores.join();
+    let directed = directing.map(Directing::end).transpose()?;
+    let directed = directed.map(|(directed, news)| {
+        take_down(news.into_iter(), &mut sink, watch);
+        directed
+    });
     let closing = anchor(&mut sink, false);
     sink.finish();
     let counters = cores.snapshot();
-    watch.look(closing.time_ns, planned, &counters);
-    Ok((stop != Stop::No, counters, closing, totals?))
+    watch.look(closing.time_ns, shared.planned(), &counters);
+    let interrupted = stop != Stop::No;
+    Ok(Performed { interrupted, counters, closing, totals: totals?, directed })
+}
+
+/// Writes down and says what a director wants to be.
+fn take_down(news: impl Iterator<Item = News>, sink: &mut Sink, watch: &mut dyn Watch) {
+    for news in news {
+        match news {
+            News::Note(assessment) => {
+                for record in assessment.records() {
+                    sink.push(&record);
+                }
+                sink.flush();
+            }
+            News::Say(words) => watch.say(&words),
+        }
+    }
 }
 
 /// The threads of the cores. Whoever drops them before they have ended stops them and waits, so

@@ -40,6 +40,7 @@ pub fn send(
     let shared = Arc::new(Shared {
         plan: Arc::clone(&plan),
         source,
+        users: None,
         zero_ns: AtomicI64::new(Shared::NO_ZERO),
         stop: AtomicU8::new(Stop::No as u8),
     });
@@ -63,9 +64,8 @@ pub fn send(
     // A log in memory, which says of these requests what a run's log says of its own.
     let begun = Writer::begin(Vec::new(), &manifest, &plan);
     let writer = begun.expect("memory takes everything");
-    let (writer, performed) = perform_logged(writer, &mut cores, &shared, planned, watch)?;
-    let (interrupted, ..) = performed?;
-    if interrupted {
+    let (writer, performed) = perform_logged(writer, &mut cores, &shared, None, watch)?;
+    if performed?.interrupted {
         return Err(EngineError::Stopped);
     }
     let run = Run::read(&writer.into_inner())

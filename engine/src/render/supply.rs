@@ -19,7 +19,7 @@ use crate::policy::players::{Act, Player};
 use crate::render::live::{Length, Live, Piece, Pieces};
 use crate::render::page::Rendered;
 use crate::render::replies::Page;
-use crate::render::users::{self, Replaced, Scenes, Stage, Strip};
+use crate::render::users::{self, Composed, Replaced, Scenes, Stage, Strip};
 use crate::render::{Bodies, Part};
 
 /// Requests a core takes out of its window in one go when it has nothing better to do.
@@ -203,9 +203,15 @@ impl Supply {
 
     /// A player's next request leaves for the server `target`: it is put together, under a number
     /// that no request before it had. Only where [users](Supply::Users) decide what is sent.
-    pub fn compose(&mut self, request: RequestIndex, act: &Act, target: u16) {
-        if let Self::Users(stage) = self {
-            stage.compose(request, act, target);
+    ///
+    /// # Panics
+    /// Where a plan decides.
+    pub fn compose(&mut self, request: RequestIndex, act: &Act, target: u16) -> Composed {
+        match self {
+            Self::Users(stage) => stage.compose(request, act, target),
+            Self::Whole(_) | Self::Ahead(_) | Self::Live(_) => {
+                unreachable!("who plans a request does not put it together")
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use onbeat_shared::log::outcome::Class;
 use onbeat_shared::log::record::Record;
-use onbeat_shared::units::{RequestIndex, RunNanos};
+use onbeat_shared::units::{RequestIndex, RunNanos, SessionIndex};
 
 use super::connection;
 use super::core::Core;
@@ -27,7 +27,7 @@ impl Core {
         let target = self.target_of(exchange.request);
         let held = match self.reuse.is_pooled() {
             true => None,
-            false => self.reuse.take(self.plan.rows[exchange.request.as_usize()].session),
+            false => self.reuse.take(self.session_of(exchange.request)),
         };
         match held.or_else(|| self.idle[usize::from(target)].pop()) {
             Some(index) => {
@@ -43,7 +43,19 @@ impl Core {
     /// The server of `request`.
     fn target_of(&self, request: RequestIndex) -> u16 {
         // A plan's row is far away in memory: it is looked at only if there is a choice.
-        if self.idle.len() == 1 { 0 } else { self.plan.rows[request.as_usize()].target }
+        match (self.idle.len(), &self.troupe) {
+            (1, _) => 0,
+            (servers, Some(troupe)) => troupe.target_of(request, servers),
+            (_, None) => self.plan.rows[request.as_usize()].target,
+        }
+    }
+
+    /// The session of `request`.
+    fn session_of(&self, request: RequestIndex) -> SessionIndex {
+        match &self.troupe {
+            Some(troupe) => troupe.session_of(request),
+            None => self.plan.rows[request.as_usize()].session,
+        }
     }
 
     /// The exchange of `request` on slot `index` ended as `class`: makes the connection ready for
@@ -55,15 +67,15 @@ impl Core {
         request: RequestIndex,
         class: Class,
     ) {
+        let session = (!self.reuse.is_pooled()).then(|| self.session_of(request));
         let slot = &mut self.slots[index as usize];
         if !reusable || slot.state != State::Open || slot.blocked {
             slot.hang_up();
             return;
         }
-        let fate = match self.reuse.is_pooled() {
-            true => Fate::ForAll,
-            false => {
-                let session = self.plan.rows[request.as_usize()].session;
+        let fate = match session {
+            None => Fate::ForAll,
+            Some(session) => {
                 let clean = matches!(class, Class::Ok | Class::NoFinish);
                 let fate = self.reuse.fate(session, index, clean);
                 slot.held = (fate == Fate::ForSession).then_some(session);
@@ -81,12 +93,17 @@ impl Core {
     /// Whether the user's cap on connections allows `request` to leave; makes room for it if others
     /// hold what they do not use.
     pub(super) fn may_connect(&mut self, request: RequestIndex) -> bool {
-        let Some(max) = self.assignment.max_connections else { return true };
-        let target = self.target_of(request);
-        if !self.idle[usize::from(target)].is_empty() || self.slots.len() - self.free.len() < max {
+        if self.assignment.max_connections.is_none() {
             return true;
         }
-        if self.reuse.is_sticky() && self.reuse.holds(self.plan.rows[request.as_usize()].session) {
+        let sticks = self.reuse.is_sticky() && self.reuse.holds(self.session_of(request));
+        sticks || self.may_connect_to(self.target_of(request))
+    }
+
+    /// Whether the user's cap on connections leaves one for `target`.
+    pub(super) fn may_connect_to(&mut self, target: u16) -> bool {
+        let Some(max) = self.assignment.max_connections else { return true };
+        if !self.idle[usize::from(target)].is_empty() || self.slots.len() - self.free.len() < max {
             return true;
         }
         if self.idle.len() > 1 || self.reuse.is_sticky() {

@@ -21,6 +21,7 @@ use super::sink::Sink;
 use super::slot::{Slot, State};
 use super::stall::StallWatch;
 use super::starved::Starved;
+use super::troupe::Troupe;
 use super::{Assignment, Pacing};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::pacer::Alarm;
@@ -48,6 +49,8 @@ pub(super) struct Core {
     pub(super) sink: Sink,
     pub(super) slots: Vec<Slot>,
     pub(super) sessions: Sessions,
+    /// In a user-driven run, who plays here; the plan's rows are templates then and nothing else.
+    pub(super) troupe: Option<Box<Troupe>>,
     pub(super) deadlines: Deadlines,
     /// The requests that the plan cancels, once they have left.
     pub(super) cancellations: Cancellations,
@@ -60,7 +63,7 @@ pub(super) struct Core {
     pub(super) wake_margin_ns: i64,
     /// Tasks that own a socket and have not finished.
     pub(super) tasks: usize,
-    /// Planned requests of this core without an end.
+    /// Planned requests of this core without an end; in a user-driven run, 1 until it is over.
     pub(super) remaining: usize,
     pub(super) stopping: bool,
     /// Requests that were in flight when the run was stopped, in ascending order.
@@ -70,7 +73,7 @@ pub(super) struct Core {
     /// What was due before it was rendered.
     pub(super) starved: Starved,
     /// An end has released a request since anybody looked.
-    released: bool,
+    pub(super) released: bool,
     /// For each server, its connections that wait for anybody.
     pub(super) idle: Vec<Idle>,
     pub(super) reuse: Reuse,
@@ -106,29 +109,34 @@ impl Core {
         assignment: Assignment,
         plan: Arc<Plan>,
         supply: Supply,
+        troupe: Option<Box<Troupe>>,
         counters: Arc<Counters>,
         sink: Sink,
         alarm: Rc<Alarm>,
     ) -> CoreHandle {
         let core = assignment.core;
-        let remaining = plan.rows.iter().filter(|row| row.core == core).count();
+        // Nobody knows yet which templates will be sent.
+        let rows = if troupe.is_some() { &[][..] } else { &plan.rows };
+        let remaining = rows.iter().filter(|row| row.core == core).count();
+        let remaining = if troupe.is_some() { 1 } else { remaining };
         let slots = assignment.warm_connections.iter().sum::<usize>().max(64);
         let dialled = usize::from(core.0);
         let scratch = match assignment.ways.iter().any(|way| way.tls.is_some()) {
             true => Scratch::new(),
             false => Scratch::default(),
         };
-        let queue = ReadyQueue::new(&plan.rows, core);
+        let queue = ReadyQueue::new(rows, core);
         let starved = Starved::new(if supply.is_ahead() { remaining } else { 0 });
-        let sessions = Sessions::new(&plan.rows);
-        let own = plan.rows.iter().filter(|row| row.core == core);
+        let sessions = Sessions::new(rows);
+        let own = rows.iter().filter(|row| row.core == core);
         let cancelled = own.filter(|row| plan.cancel_after(row.request).is_some()).count();
+        let reuse = Reuse::new(assignment.reuse, rows, core);
         Rc::new_cyclic(|handle| {
             RefCell::new(Self {
                 deadlines: Deadlines::new(&assignment.limits, slots),
                 cancellations: Cancellations::new(cancelled),
                 idle: assignment.ways.iter().map(|_| Idle::new(slots)).collect(),
-                reuse: Reuse::new(assignment.reuse, &plan.rows, core),
+                reuse,
                 ahead_from: RunNanos(i64::MIN),
                 free: Vec::with_capacity(slots),
                 slots: Vec::with_capacity(slots),
@@ -138,6 +146,7 @@ impl Core {
                 counters,
                 sink,
                 sessions,
+                troupe,
                 queue,
                 starved,
                 released: false,
@@ -252,6 +261,9 @@ impl Core {
         if self.stopping {
             return None;
         }
+        if let Some(troupe) = &self.troupe {
+            return troupe.next_at();
+        }
         self.starved.first().or_else(|| self.queue.peek()).map(|next| next.at)
     }
 
@@ -315,8 +327,11 @@ impl Core {
     /// Records the one end of `request` and releases what waited for it.
     pub(super) fn end(&mut self, request: RequestIndex, done: &Record) {
         self.sink.push(done);
-        self.remaining -= 1;
         let Record::Done { time, class, .. } = *done else { return };
+        if self.troupe.is_some() {
+            return self.end_act(request, time, class);
+        }
+        self.remaining -= 1;
         self.supply.ended(request, class == Class::Ok);
         let queue = &mut self.queue;
         let released = &mut self.released;
@@ -409,6 +424,11 @@ impl Core {
 
     /// Gives every planned request without an end the end "never sent", with the reason.
     pub(super) fn give_up_unsent(&mut self) {
+        if self.troupe.is_some() {
+            // What users would have sent was never planned.
+            self.remaining = 0;
+            return;
+        }
         let plan = Arc::clone(&self.plan);
         let now = self.now();
         let core = self.assignment.core;

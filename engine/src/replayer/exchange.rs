@@ -16,6 +16,7 @@ use super::core::Core;
 use super::counters::Counters;
 use super::sink::Sink;
 use super::slot::{Exchange, Slot, State};
+use super::troupe::Troupe;
 use crate::net::lent::Lent;
 use crate::net::socket::{Wire, write_class};
 use crate::render::Secret;
@@ -50,7 +51,7 @@ impl Core {
     pub(super) fn begin(&mut self, index: u32, mut exchange: Exchange) {
         let request = exchange.request;
         let slot = &mut self.slots[index as usize];
-        slot.reader.begin(self.assignment.streaming);
+        slot.reader.begin(exchange.streaming.unwrap_or(self.assignment.streaming));
         if self.supply.begin(request) {
             slot.reader.keep_text();
         }
@@ -64,6 +65,7 @@ impl Core {
             exchange.sent = Some(sent);
         }
         let ready = exchange.ready_at;
+        let due = exchange.due.or_else(|| self.sessions.due(request));
         let slot = &mut self.slots[index as usize];
         slot.exchange = Some(exchange);
         let (used, target) = (slot.used, slot.target);
@@ -77,7 +79,7 @@ impl Core {
                 request,
                 sent,
                 ready,
-                due: self.sessions.due(request),
+                due,
                 target,
                 reused: used,
             });
@@ -192,6 +194,7 @@ impl Core {
             supply: &mut self.supply,
             sink: &mut self.sink,
             counters: &self.counters,
+            troupe: self.troupe.as_deref_mut(),
             secrets: &self.assignment.secrets,
             time,
             together: Together::default(),
@@ -236,6 +239,7 @@ impl Core {
             supply: &mut self.supply,
             sink: &mut self.sink,
             counters: &self.counters,
+            troupe: self.troupe.as_deref_mut(),
             secrets: &self.assignment.secrets,
             time,
             together: Together::default(),
@@ -276,6 +280,9 @@ impl Core {
         let request = exchange.request;
         if let Some(usage) = exchange.usage {
             self.sink.push(&Record::Usage { request, time, usage });
+            if let Some(troupe) = &mut self.troupe {
+                troupe.hear_usage(request, usage);
+            }
         }
         let mut flags = end.flags;
         if exchange.resent {
@@ -348,6 +355,8 @@ struct Scribe<'a> {
     supply: &'a mut Supply,
     sink: &'a mut Sink,
     counters: &'a Counters,
+    /// Who else wants to know of tokens, in a user-driven run.
+    troupe: Option<&'a mut Troupe>,
     secrets: &'a [Secret],
     time: RunNanos,
     /// Content events that have no record yet.
@@ -378,6 +387,7 @@ impl Scribe<'_> {
                 self.write_together();
                 if !self.together.add(kind, tokens, bytes) {
                     self.counters.count_tokens(1);
+                    self.tell_troupe(tokens);
                     self.sink.push(&Record::Chunk { request, time, kind, tokens, bytes });
                 }
             }
@@ -400,6 +410,7 @@ impl Scribe<'_> {
             return;
         }
         self.counters.count_tokens(together.len() as u64);
+        self.tell_troupe(u32::try_from(together.len()).unwrap_or(u32::MAX));
         let (request, time) = (self.exchange.request, self.time);
         // Readers are quickest with a record of one event, and most reads have one.
         let record = match together.only(request, time) {
@@ -407,6 +418,13 @@ impl Scribe<'_> {
             None => Record::Chunks { request, time, together },
         };
         self.sink.push(&record);
+    }
+
+    #[inline]
+    fn tell_troupe(&mut self, tokens: u32) {
+        if let Some(troupe) = &mut self.troupe {
+            troupe.hear_tokens(self.exchange.request, self.time, tokens);
+        }
     }
 
     #[cold]

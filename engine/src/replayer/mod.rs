@@ -9,10 +9,12 @@
 
 pub mod affinity;
 pub mod counters;
+pub mod cues;
 pub mod driver;
 pub mod realtime;
 pub mod sink;
 pub mod stall;
+pub mod troupe;
 
 mod cancelling;
 mod connection;
@@ -41,6 +43,7 @@ use self::counters::Counters;
 use self::driver::DriverKind;
 use self::realtime::Realtime;
 use self::sink::{Exchange, Sink};
+use self::troupe::{Troupe, UserRun};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::net::way::Way;
 use crate::pacer::Alarm;
@@ -102,6 +105,8 @@ pub struct Shared {
     pub plan: Arc<Plan>,
     /// The bytes of it.
     pub source: Source,
+    /// What a user-driven run has beside them.
+    pub users: Option<Arc<UserRun>>,
     /// The schedule's zero on the monotonic clock; [`Shared::NO_ZERO`] until all are ready.
     pub zero_ns: AtomicI64,
     /// [`Stop`] as a number.
@@ -138,6 +143,15 @@ pub struct CoreReady {
 }
 
 impl Shared {
+    /// How many requests are planned; in a user-driven run, how many have left so far.
+    #[must_use]
+    pub fn planned(&self) -> u64 {
+        match &self.users {
+            Some(run) => u64::from(run.gates.requests()),
+            None => self.plan.rows.len() as u64,
+        }
+    }
+
     /// "Zero has not been chosen yet".
     pub const NO_ZERO: i64 = i64::MIN;
 
@@ -220,7 +234,8 @@ async fn life(
     }
     let core_index = assignment.core;
     let (plan, supply) = (Arc::clone(&shared.plan), Supply::of(&shared.source, core_index));
-    let core = Core::new(assignment, plan, supply, counters, sink, Rc::clone(&alarm));
+    let troupe = shared.users.as_ref().map(|run| Box::new(Troupe::new(run, core_index)));
+    let core = Core::new(assignment, plan, supply, troupe, counters, sink, Rc::clone(&alarm));
     core.borrow_mut().zero_ns = monotonic_ns();
     core.borrow_mut().wake_margin_ns = margin_for(wake_error_ns);
     core.borrow_mut().warm_up();

@@ -125,6 +125,7 @@ impl Pacer {
         }
         core.look_again();
         core.supply.stock();
+        core.let_users_in();
         core.report_next_due();
         core.counters.set_lost(core.sink.lost_records());
         if now_ns >= self.next_flush_ns {

@@ -37,6 +37,10 @@ pub(super) enum State {
 pub(super) struct Exchange {
     pub(super) request: RequestIndex,
     pub(super) ready_at: RunNanos,
+    /// When it was due, if the plan's edges do not say.
+    pub(super) due: Option<RunNanos>,
+    /// Whether its answer is a stream, if not all of the run's are alike.
+    pub(super) streaming: Option<bool>,
     /// When it was begun with, if a connection had to be opened for it first.
     pub(super) begun: Option<RunNanos>,
     /// Taken right before the first byte was handed over; `None` while the connection opens.
@@ -63,6 +67,8 @@ impl Exchange {
         Self {
             request: ready.request,
             ready_at: ready.at,
+            due: None,
+            streaming: None,
             begun: None,
             sent: None,
             part: 0,
@@ -83,6 +89,8 @@ impl Exchange {
         Self {
             resent: true,
             underrun: self.underrun,
+            due: self.due,
+            streaming: self.streaming,
             begun: self.begun.or(self.sent),
             sent: self.sent,
             ..Self::new(Ready { at: self.ready_at, request: self.request })

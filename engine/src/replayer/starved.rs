@@ -46,6 +46,9 @@ impl Starved {
 impl Core {
     /// The request that leaves now, if one is due, rendered and may have a connection.
     pub(super) fn next_exchange(&mut self, now: RunNanos) -> Option<Exchange> {
+        if self.troupe.is_some() {
+            return self.next_act(now);
+        }
         if let Some(late) = self.starved.first()
             && self.may_connect(late.request)
             && self.supply.ready(late.request)

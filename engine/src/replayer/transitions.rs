@@ -57,6 +57,7 @@ pub(crate) fn job(listener: &TcpListener, trace: &str) -> (Assignment, Arc<Share
     let shared = Shared {
         plan: Arc::new(plan),
         source: Source::Whole(Arc::new(bodies)),
+        users: None,
         zero_ns: AtomicI64::new(Shared::NO_ZERO),
         stop: AtomicU8::new(Stop::No as u8),
     };
@@ -84,6 +85,7 @@ impl Bench {
             assignment,
             Arc::clone(&shared.plan),
             Supply::of(&shared.source, CoreIndex(0)),
+            None,
             Arc::new(Counters::new()),
             Sink::new(Arc::clone(&blocks)),
             Rc::clone(&alarm),

@@ -153,11 +153,6 @@ pub fn material(path: &Path, options: &TraceOptions) -> Result<Option<Material>,
 /// Why traces of a format are not planned, and what can be done instead; `None` when they are.
 const fn only_inspected(format: Format) -> Option<&'static str> {
     match format {
-        Format::Agentic => Some(
-            "is an agentic trace, which this version inspects and does not replay: its users, their \
-             pauses and their sub-agents are no schedule of rows; `onbeat inspect` says what is in \
-             it, and `onbeat plan` which request waits for which",
-        ),
         Format::Otel => Some(
             "is a trace of OpenTelemetry spans, which this version inspects and does not replay: \
              what a call says depends on answers to others, and spans do not say which; to send the \

@@ -129,6 +129,12 @@ impl Ratio {
     /// The ratio that changes nothing.
     pub const ONE: Self = Self { numerator: 1, denominator: 1 };
 
+    /// The nearest number that a float can be, for who shows it.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
+
     /// `value` divided by this ratio, rounded half to even.
     #[must_use]
     pub fn divide(self, value: i128) -> Option<i64> {

@@ -34,7 +34,7 @@ use crate::render::users::walk::{Bit, Said, Walk};
 use crate::render::{Budget, Endpoint, RenderError, RenderOptions, When, head, replies_budget};
 
 pub(in crate::render) use crate::render::users::pieces::{Piece, Pieces};
-pub use crate::render::users::stage::{Replaced, Stage};
+pub use crate::render::users::stage::{Composed, Replaced, Stage};
 pub(in crate::render) use crate::render::users::strip::Strip;
 
 /// Words that keep a later use of a conversation apart from those before it.
@@ -373,3 +373,6 @@ fn is_local(agentic: &Agentic, conversation: usize) -> bool {
     use onbeat_shared::trace::agentic::Scope;
     agentic.conversations[conversation].scope == Scope::Local
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,6 +67,17 @@ pub struct Replaced {
     pub kept: u64,
 }
 
+/// What is known of a request once it is put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Composed {
+    /// Bytes of its body.
+    pub body_bytes: u32,
+    /// Whether its answer is to be a stream.
+    pub streams: bool,
+    /// Whether recorded words stand for a reply of the server.
+    pub reply_replaced: bool,
+}
+
 /// What a player has out, and what it has heard.
 #[derive(Debug)]
 struct Seat {
@@ -75,6 +86,10 @@ struct Seat {
     first: u32,
     last: u32,
     out: Option<Flight>,
+}
+
+impl Seat {
+    const EMPTY: Self = Self { session: None, first: NONE, last: NONE, out: None };
 }
 
 /// A request that is out.
@@ -104,11 +119,10 @@ impl Stage {
     #[must_use]
     pub fn new(scenes: &Arc<Scenes>) -> Self {
         let players = scenes.options.players;
-        let seat = || Seat { session: None, first: NONE, last: NONE, out: None };
         let none = Kept { record: NONE, tokens: 0, next: NONE };
         Self {
             scenes: Arc::clone(scenes),
-            seats: (0..players).map(|_| seat()).collect(),
+            seats: (0..players).map(|_| Seat::EMPTY).collect(),
             players: HashMap::with_capacity_and_hasher(2 * players, Mixing::default()),
             strips: Strips::new(&scenes.heads, scenes.opening, players),
             replies: Replies::new(scenes.kept, scenes.pages),
@@ -122,8 +136,9 @@ impl Stage {
     ///
     /// # Panics
     /// When there are more players than the scenes were made for.
-    pub fn compose(&mut self, request: RequestIndex, act: &Act, target: u16) {
+    pub fn compose(&mut self, request: RequestIndex, act: &Act, target: u16) -> Composed {
         let place = act.who.player.0 as usize;
+        self.make_room(place);
         if self.seats[place].session != Some(act.who.session) {
             self.leave(act.who.player);
             self.seats[place].session = Some(act.who.session);
@@ -133,7 +148,7 @@ impl Stage {
         }
         let scenes = Arc::clone(&self.scenes);
         let line = &scenes.lines[act.turn.record as usize];
-        self.note_too_long(place, line);
+        let reply_replaced = self.is_replaced(place, line);
         let marked = act.copy > 0 && scenes.local[act.who.conversation as usize];
         let strip = self.strips.take();
         if marked {
@@ -172,6 +187,15 @@ impl Stage {
         flight.parts = parts + 3;
         self.seats[place].out = Some(flight);
         self.players.insert(request, act.who.player.0);
+        let body_bytes = u32::try_from(body).unwrap_or(u32::MAX);
+        Composed { body_bytes, streams: line.streamed, reply_replaced }
+    }
+
+    /// Makes seats for more players than were announced, which allocates.
+    fn make_room(&mut self, place: usize) {
+        while self.seats.len() <= place {
+            self.seats.push(Seat::EMPTY);
+        }
     }
 
     /// Parts of a prompt, and its bytes.
@@ -205,17 +229,19 @@ impl Stage {
         self.replies.len(RequestIndex(slot)).unwrap_or(0) as usize
     }
 
-    /// Counts a reply that leaves no word for the user.
-    fn note_too_long(&mut self, place: usize, line: &Line) {
+    /// Whether recorded words stand for the reply that a prompt ends with, but for the user's own;
+    /// counts one that leaves no word for the user.
+    fn is_replaced(&mut self, place: usize, line: &Line) -> bool {
         let mut slot = self.seats[place].first;
         while slot != NONE && line.asked != NONE {
             let kept = self.kept[slot as usize];
             if kept.record == line.asked {
                 self.replaced.too_long += u64::from(!kept.fits(line));
-                return;
+                return !kept.fits(line);
             }
             slot = kept.next;
         }
+        line.asked != NONE
     }
 
     /// A request leaves; whether its reply is [heard](Stage::hear). It may leave twice.
@@ -356,6 +382,8 @@ impl Stage {
     /// When there are more players than the scenes were made for.
     pub fn leave(&mut self, player: Player) {
         let place = player.0 as usize;
+        // One that has not asked for anything may be beyond those who have.
+        self.make_room(place);
         if let Some(out) = self.seats[place].out {
             self.ended(out.request, false);
         }
@@ -380,6 +408,14 @@ impl Stage {
     pub fn request_bytes(&self, request: RequestIndex) -> u64 {
         let out = self.players.get(&request).and_then(|&at| self.seats[at as usize].out);
         out.map_or(0, |out| out.bytes)
+    }
+
+    /// How many replies are kept, and how many requests are out.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> (usize, usize) {
+        let out = self.seats.iter().filter(|seat| seat.out.is_some()).count();
+        assert_eq!(out, self.players.len());
+        (self.kept.len() - self.free.len(), out)
     }
 
     /// A request's pieces; none for one that is not out.

@@ -1,0 +1,153 @@
+//! A director's place in a run: its thread, its way to the cores, and its way to the log.
+//!
+//! What it notes and says goes through the conductor, which alone writes its stream of the log and
+//! alone speaks to the user. Nothing is decided here.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crossbeam::channel::{Receiver, Sender, unbounded};
+use onbeat_shared::log::users::Assessment;
+use onbeat_shared::units::{CoreIndex, RunNanos};
+
+use super::director::{Directed, Director, Stage};
+use crate::clock::monotonic_ns;
+use crate::error::EngineError;
+use crate::policy::direction::state::DirectorState;
+use crate::policy::direction::{Direction, End};
+use crate::policy::heard::Heard;
+use crate::policy::players::Entrance;
+use crate::replayer::troupe::UserRun;
+use crate::replayer::{Shared, Stop};
+
+/// What a user-driven run has beside its templates.
+#[derive(Debug)]
+pub struct UserJob {
+    /// What its cores share.
+    pub run: Arc<UserRun>,
+    /// Who starts when.
+    pub direction: Direction,
+    /// Is given what a later run would go on from, now and then.
+    pub keeper: Keeper,
+}
+
+/// Keeps what a later run would go on from, in case this one is killed.
+pub struct Keeper(pub Box<dyn FnMut(&DirectorState) + Send>);
+
+/// Something a director wants to be written down or said.
+#[derive(Debug)]
+pub(super) enum News {
+    Note(Box<Assessment>),
+    Say(String),
+}
+
+/// A director at work.
+#[derive(Debug)]
+pub(super) struct Directing {
+    director: Director,
+    news: Receiver<News>,
+}
+
+impl Directing {
+    /// Starts it: the first users are on their way to the cores before zero.
+    pub(super) fn start(job: UserJob, shared: &Arc<Shared>) -> Result<Self, EngineError> {
+        // A few for each assessment period.
+        let (sender, news) = unbounded();
+        let UserJob { run, direction, keeper } = job;
+        let house = House { run, shared: Arc::clone(shared), news: sender, keeper };
+        Ok(Self { director: Director::start(direction, house)?, news })
+    }
+
+    /// What it has noted and said since anybody asked.
+    pub(super) fn news(&self) -> impl Iterator<Item = News> {
+        self.news.try_iter()
+    }
+
+    /// Ends it, once all cores have ended; how it went, and its last news.
+    pub(super) fn end(self) -> Result<(Directed, Vec<News>), EngineError> {
+        let directed = self.director.end()?;
+        Ok((directed, self.news.try_iter().collect()))
+    }
+}
+
+/// What a director can reach.
+struct House {
+    run: Arc<UserRun>,
+    shared: Arc<Shared>,
+    news: Sender<News>,
+    keeper: Keeper,
+}
+
+impl House {
+    fn send_news(&self, news: News) {
+        // A conductor that has gone away has ended the run.
+        let _ = self.news.send(news);
+    }
+}
+
+impl Stage for House {
+    fn cores(&self) -> u16 {
+        u16::try_from(self.run.cues.len()).expect("cores are counted in u16")
+    }
+
+    fn now(&self) -> Option<RunNanos> {
+        let zero_ns = self.shared.zero_ns.load(Ordering::Acquire);
+        (zero_ns != Shared::NO_ZERO).then(|| RunNanos(monotonic_ns() - zero_ns))
+    }
+
+    fn send(&mut self, core: CoreIndex, entrance: Entrance) -> bool {
+        self.run.cues[core.as_usize()].entrances.push(entrance).is_ok()
+    }
+
+    fn drain(&mut self, core: CoreIndex, heard: &mut Vec<Heard>) {
+        heard.extend(std::iter::from_fn(|| self.run.cues[core.as_usize()].hear()));
+    }
+
+    fn close_gate(&mut self, closed: bool) {
+        self.run.gates.close_for_ttft(closed);
+    }
+
+    fn note(&mut self, mut assessment: Assessment) {
+        // Shares between 0 and 1 need no more than 24 bits.
+        let share = |share: Option<f64>| share.map(|share| share as f32);
+        assessment.input_budget = share(self.run.gates.input_share(assessment.time));
+        assessment.output_budget = share(self.run.gates.output_share(assessment.time));
+        self.send_news(News::Note(Box::new(assessment)));
+    }
+
+    fn say(&mut self, words: String) {
+        self.send_news(News::Say(words));
+    }
+
+    fn end(&mut self, end: End) {
+        self.run.over.store(true, Ordering::Release);
+        match end {
+            // Those who still play are sub-agents that nobody waits for.
+            End::AllPlayed => {}
+            End::Duration | End::Stopped => {
+                self.shared.stop.fetch_max(Stop::Drain as u8, Ordering::Relaxed);
+            }
+            End::ConnectionErrors { errors } => {
+                self.say(format!(
+                    "{errors} connections in a row failed before a token came: the run ends \
+                     (--max-consecutive-errors, --circuit-breaker-window)"
+                ));
+                self.shared.stop.fetch_max(Stop::Drain as u8, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.shared.stop() != Stop::No
+    }
+
+    fn keep(&mut self, state: DirectorState) {
+        self.keeper.0(&state);
+    }
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Keeper")
+    }
+}

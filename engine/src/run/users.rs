@@ -1,0 +1,113 @@
+//! What a user-driven run needs beside what every run needs: scripts, texts, gates, a director.
+//!
+//! Made before zero and handed to the conductor; nothing here decides who starts when.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+
+use onbeat_shared::trace::Trace;
+
+use crate::conductor::directing::{Keeper, UserJob};
+use crate::error::EngineError;
+use crate::plan::{Plan, Scripts};
+use crate::policy::admission::Gates;
+use crate::policy::direction::Direction;
+use crate::policy::direction::state::DirectorState;
+use crate::policy::options::UserOptions;
+use crate::policy::players::Players;
+use crate::policy::pool::Pool;
+use crate::policy::reuse::Strategy;
+use crate::render::users::{SceneOptions, Scenes};
+use crate::render::supply::Source;
+use crate::render::{Prepared, RenderOptions};
+use crate::replayer::cues::Cues;
+use crate::replayer::troupe::UserRun;
+use crate::run::RunConfig;
+
+/// Connections beyond this help nobody before the server has shown that it needs them.
+const WARM_MAX: usize = 1_024;
+
+/// Refuses what users cannot do, and fills in what nobody said.
+pub(super) fn settle(config: &mut RunConfig) -> Result<(), EngineError> {
+    if config.reuse == Strategy::StickyUserSessions {
+        return Err(EngineError::Usage(
+            "--connection-reuse-strategy sticky-user-sessions: nobody knows how many requests a \
+             user of an agentic trace will send; use pooled or never"
+                .to_owned(),
+        ));
+    }
+    config.render.seed = config.users.prompt_seed;
+    config.warm_connections.get_or_insert_with(|| warm_connections(&config.users));
+    Ok(())
+}
+
+/// How many connections to open before zero where nobody says: as many as requests may be under
+/// way.
+fn warm_connections(options: &UserOptions) -> usize {
+    let most = |limit: u32| if limit == 0 { u32::MAX } else { limit };
+    let users = options.max_users.max(options.start_users);
+    let wanted = users.min(most(options.limits.concurrent));
+    usize::try_from(wanted).unwrap_or(usize::MAX).min(WARM_MAX)
+}
+
+/// Writes the texts that prompts are made of, for `cores` cores, and finds a director.
+pub(super) fn prepare(
+    config: &RunConfig,
+    trace: &Trace,
+    plan: Plan,
+    scripts: Arc<Scripts>,
+    render: &RenderOptions,
+    cores: u16,
+) -> Result<(Prepared, Option<UserJob>), EngineError> {
+    let options = &config.users;
+    let sessions = Arc::new(AtomicU32::new(0));
+    let users = users_per_core(options, cores);
+    let players = Players::new(Arc::clone(&scripts), users, 0, sessions).room();
+    let scene = SceneOptions {
+        reply: options.reply,
+        stream_all: options.stream_all,
+        tool_role: options.tool_role,
+        cores,
+        players,
+    };
+    let scenes = Scenes::new(trace, &scripts, render, scene)?;
+    let source = Source::Users(Arc::new(scenes));
+    let prepared = Prepared { plan: Arc::new(plan), source, renderer: None };
+    let job = job(trace, scripts, options, cores, None, Keeper(Box::new(|_state| {})));
+    Ok((prepared, Some(job)))
+}
+
+/// The director and what it shares with the cores.
+fn job(
+    trace: &Trace,
+    scripts: Arc<Scripts>,
+    options: &UserOptions,
+    cores: u16,
+    resumed: Option<DirectorState>,
+    keeper: Keeper,
+) -> UserJob {
+    let gates = Arc::new(Gates::new(options.limits, 0));
+    let pool = Pool::new(&scripts, trace, options.trace_seed, options.recycle);
+    let sessions = gates.sessions();
+    let direction =
+        Direction::new(options, trace, Arc::clone(&scripts), pool, sessions, cores);
+    let direction = match resumed {
+        Some(state) => direction.resumed(state),
+        None => direction,
+    };
+    let run = UserRun {
+        scripts,
+        gates,
+        cues: (0..cores).map(|_| Arc::new(Cues::default())).collect(),
+        users_per_core: users_per_core(options, cores),
+        seed: options.trace_seed,
+        over: AtomicBool::new(false),
+    };
+    UserJob { run: Arc::new(run), direction, keeper }
+}
+
+/// Users are dealt to the core with the fewest, so none has many more than its share.
+fn users_per_core(options: &UserOptions, cores: u16) -> usize {
+    let users = options.max_users.max(options.start_users);
+    usize::try_from(users.div_ceil(u32::from(cores.max(1)))).unwrap_or(usize::MAX)
+}
