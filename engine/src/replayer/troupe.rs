@@ -166,7 +166,7 @@ impl Core {
                 continue;
             };
             match run.gates.admit(act.cost(), now) {
-                Ok(()) => return Some(self.begin_act(act, next.at, now)),
+                Ok(()) => return Some(self.begin_act(act, now)),
                 Err(blocked) => {
                     let player = act.who.player;
                     players.block(player, now, blocked, &mut |event| note(&event, &run.scripts, sink, supply, cues));
@@ -176,7 +176,7 @@ impl Core {
     }
 
     /// Numbers a request that may leave, puts it together and writes down what it is.
-    fn begin_act(&mut self, mut act: Act, ready_at: RunNanos, now: RunNanos) -> Exchange {
+    fn begin_act(&mut self, mut act: Act, now: RunNanos) -> Exchange {
         let servers = self.idle.len();
         let Self { troupe: Some(troupe), sink, supply, .. } = self else {
             unreachable!("acts are those of a troupe")
@@ -222,7 +222,7 @@ impl Core {
         Exchange {
             due: Some(act.due),
             streaming: Some(composed.streams),
-            ..Exchange::new(Ready { at: ready_at, request })
+            ..Exchange::new(Ready { at: act.at, request })
         }
     }
 

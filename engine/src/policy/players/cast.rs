@@ -233,7 +233,7 @@ impl Players {
                 continue;
             }
             self.slot_mut(player).state = State::Popped;
-            return Some(self.act(player, turn));
+            return Some(self.act(player, turn, next.at));
         }
         None
     }
@@ -412,7 +412,7 @@ impl Players {
         }
     }
 
-    fn act(&self, player: Player, turn: Turn) -> Act {
+    fn act(&self, player: Player, turn: Turn, at: RunNanos) -> Act {
         let slot = self.slot(player);
         let who = slot.who;
         let script = self.script(who);
@@ -429,6 +429,7 @@ impl Players {
         Act {
             who,
             turn,
+            at,
             due: slot.due,
             own_due: slot.own_due,
             after: slot.after,

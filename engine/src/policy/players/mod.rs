@@ -57,6 +57,8 @@ pub struct Act {
     pub who: Who,
     /// What.
     pub turn: Turn,
+    /// When it asks: when it is due, or at the end of its latest back-off.
+    pub at: RunNanos,
     /// When its own rule let it go: its wait is over and its sub-agents have ended.
     pub due: RunNanos,
     /// When its wait was over: as much later as it was due, its sub-agents took.

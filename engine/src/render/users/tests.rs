@@ -134,6 +134,7 @@ fn act(scripts: &Scripts, conversation: u32, part: u16, turn: Turn, copy: u32) -
             part,
         },
         turn,
+        at: RunNanos(0),
         due: RunNanos(0),
         own_due: RunNanos(0),
         after: None,
