@@ -7,8 +7,9 @@
 use std::borrow::Cow;
 
 use crate::log::{Class, PlanRow};
+use crate::metrics::attribution::{agent_wait_ns, queue_ns};
 use crate::metrics::goal::GoalKind;
-use crate::metrics::latency::{Metric, nanos};
+use crate::metrics::latency::{Metric, effective_ttft_ns, nanos};
 use crate::metrics::lateness::{in_stall, lateness_ns};
 use crate::metrics::slo::{self, Goals};
 use crate::run::{Chunk, End, Run};
@@ -91,6 +92,7 @@ pub fn request_columns<'a>() -> Vec<RequestColumn<'a>> {
     columns.extend(sizes());
     columns.extend(derived());
     columns.extend(recorded());
+    columns.extend(users());
     columns
 }
 
@@ -145,7 +147,11 @@ fn identity<'a>() -> Vec<RequestColumn<'a>> {
         int("turn", "Turn in its session, from zero", |row| {
             Some(Value::Int(i64::from(plan(row)?.turn)))
         }),
-        text("user", "The simulated user that sent it; null in runs without users", |_row| None),
+        text("user", "The simulated user that sent it; null in runs without users", |row| {
+            let users = row.run.users.as_ref()?;
+            let root = users.root(row.run.plan[row.i].session)?;
+            Some(Value::Text(root.name.as_str().into())).filter(|_| !root.name.is_empty())
+        }),
         int("core", "The core that sent it, or was to", |row| {
             row.run.requests.core(row.i).map(|core| Value::Int(i64::from(core.0)))
         }),
@@ -280,6 +286,36 @@ fn recorded<'a>() -> Vec<RequestColumn<'a>> {
         }),
         int("recorded_cached_tokens", "In the trace: cached prompt tokens", |row| {
             tokens(row.run.recorded(row.i)?.cached_tokens)
+        }),
+    ]
+}
+
+/// What only runs have that users drive; null in others.
+fn users<'a>() -> Vec<RequestColumn<'a>> {
+    vec![
+        text(
+            "trace_id",
+            "What its user plays, by the trace's own name; null without users",
+            |row| {
+                let users = row.run.users.as_ref()?;
+                let user = users.users.get(row.run.plan[row.i].session.as_usize())?;
+                Some(Value::Text(user.trace_id.as_deref()?.into()))
+            },
+        ),
+        float("queue_ms", "Ready - due: admission kept it back; null without users", |row| {
+            row.run.users.as_ref()?;
+            Some(Value::Float(nanos(queue_ns(row.run, row.i)?) / 1e6))
+        }),
+        float("agent_wait_ms", "Due - end of its own think time, if it waited for agents", |row| {
+            Some(Value::Float(nanos(agent_wait_ns(row.run, row.i)?) / 1e6))
+        }),
+        float("effective_ttft_ms", "queue_ms + ttft_ms; null without users", |row| {
+            row.run.users.as_ref()?;
+            Some(Value::Float(nanos(effective_ttft_ns(row.run, row.i)?) / 1e6))
+        }),
+        int("ideal_set_tokens", "Blocks already sent in any place, in tokens; by users", |row| {
+            row.run.users.as_ref()?;
+            tokens(plan(row)?.ideal_set_tokens)
         }),
     ]
 }

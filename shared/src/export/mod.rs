@@ -234,7 +234,31 @@ mod tests {
         recorded_ttft_ms: 85.5 | -
         recorded_e2e_ms: 150 | -
         recorded_cached_tokens: 64 | -
+        trace_id: - | -
+        queue_ms: - | -
+        agent_wait_ms: - | -
+        effective_ttft_ms: - | -
+        ideal_set_tokens: - | -
         "#);
+    }
+
+    #[test]
+    fn requests_of_users_say_whose_they_are() {
+        let run = Run::read(&crate::log::sample_users::log(7, 8)).expect("a log");
+        let lines = table(&run, Table::Requests, TextFormat::JsonLines);
+        let rows: Vec<serde_json::Value> =
+            lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(rows.len(), run.requests.len());
+        let agent = rows.iter().find(|row| row["session"] == "User-002-SA1").expect("one");
+        assert_eq!(
+            (&agent["user"], &agent["trace_id"]),
+            (&"User-002".into(), &{ serde_json::Value::from("trace_0001:agent_001") })
+        );
+        for row in rows {
+            let [due, ready] = ["due_ns", "ready_ns"].map(|key| row[key].as_f64().expect(key));
+            assert_eq!(row["queue_ms"], (ready - due) / 1e6);
+            assert!(row["ideal_set_tokens"].as_u64() > row["ideal_cached_tokens"].as_u64());
+        }
     }
 
     #[test]

@@ -104,6 +104,18 @@ impl Users {
         self.template_of.get(i).copied().filter(|&template| template != NO_TEMPLATE)
     }
 
+    /// The user of a session: of a sub-agent's, the user that it works for in the end. `None` for a
+    /// session that the log does not know.
+    #[must_use]
+    pub fn root(&self, session: SessionIndex) -> Option<&User> {
+        let mut user = self.users.get(session.as_usize())?;
+        // Sessions are numbered as they begin, so a parent has a smaller number.
+        while let Some(parent) = user.parent.filter(|&parent| parent < user.session) {
+            user = self.users.get(parent.as_usize())?;
+        }
+        Some(user)
+    }
+
     /// Rare facts about request `i`.
     #[must_use]
     pub fn flags(&self, i: usize) -> StepFlags {

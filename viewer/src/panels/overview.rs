@@ -155,6 +155,14 @@ fn verdict_words(held: bool, ranged: bool) -> String {
 fn schedule_words(report: &Report) -> String {
     let schedule = &report.schedule;
     let rate = |rate: Option<f64>| rate.map_or_else(|| NO_DATA.to_owned(), quantity::number);
+    if let Some(users) = &report.users {
+        return format!(
+            "{} sent for {} and {}, which decide when",
+            quantity::counted(schedule.sent, "request"),
+            quantity::counted(users.users, "user"),
+            quantity::counted(users.agents, "sub-agent"),
+        );
+    }
     format!(
         "{} of {} sent, {} of {} requests/s achieved",
         quantity::count(schedule.sent),

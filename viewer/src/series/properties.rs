@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use onbeat_shared::{
-    log::{Class, sample},
+    log::{Class, sample, sample_users},
     metrics::tokens,
     run::Run,
     units::{NANOS_PER_SECOND, RunNanos},
@@ -54,6 +54,24 @@ fn every_request_of_the_run_is_in_the_rates() {
         let picture = rates::picture(&opened, view);
         assert_eq!(amount(&picture, 0, view).round(), 400.0, "offered");
         assert_eq!(amount(&picture, 1, view).round(), 400.0, "achieved");
+    }
+}
+
+/// Users decide when: there is nothing that was offered, and every session has its user's name.
+#[test]
+fn a_run_that_users_drive_has_no_offered_rate() {
+    let bytes = sample_users::log(3, 8);
+    let run = Run::read(&bytes).expect("a readable log");
+    let opened = OpenedRun::new(PathBuf::from("users.beat"), bytes.len() as u64, run);
+    let view = views(&opened)[0];
+    let picture = rates::picture(&opened, view);
+    assert_eq!(picture.lines.len(), 1, "achieved only");
+    let sent = u32::try_from(opened.run.requests.len()).expect("a small sample");
+    assert_eq!(amount(&picture, 0, view).round(), f64::from(sent));
+    assert!(picture.summary.contains("offers none"), "{}", picture.summary);
+    for i in 0..opened.run.requests.len() {
+        let name = opened.run.session_name(i).expect("a name");
+        assert!(name.starts_with("User-00"), "{name}");
     }
 }
 

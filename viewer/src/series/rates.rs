@@ -13,12 +13,15 @@ use crate::theme::data_colour;
 
 const UNIT: &str = "requests/s";
 
-/// The plot for a view. A run whose requests have no due times of their own has no offered line.
+/// The plot for a view. A run whose requests have no due times of their own has no offered line, nor
+/// has one that users drive.
 #[must_use]
 pub fn picture(opened: &OpenedRun, view: TimeRange) -> Picture {
     let steps = Steps::of_width(with_margin(opened, view), Steps::covering(view, STEPS).width);
     let requests = &opened.run.requests;
-    let has_schedule = (0..requests.len()).any(|i| requests.due(i).is_some());
+    // Where users decide, a request is due when its user comes to it: nothing was offered.
+    let has_schedule =
+        opened.run.users.is_none() && (0..requests.len()).any(|i| requests.due(i).is_some());
     let due = count(steps, (0..requests.len()).filter_map(|i| requests.due(i)));
     let sent = count(steps, opened.by_sent().iter().filter_map(|&i| requests.sent(i as usize)));
     let offered = has_schedule.then(|| per_second(opened, steps, &due));
