@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use onbeat_shared::log::block::{plan_blocks, recorded_blocks, session_blocks};
 use onbeat_shared::log::header::{
-    Closing, CoreTotals, Footer, Manifest, file_header, footer_block, manifest_block,
+    Closing, CoreTotals, Footer, Manifest, file_header_of, footer_block, manifest_block,
 };
 
 use crate::plan::Plan;
@@ -59,7 +59,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When the file refuses the bytes.
     pub fn begin(mut file: W, manifest: &Manifest, plan: &Plan) -> io::Result<Self> {
-        file.write_all(&file_header())?;
+        file.write_all(&file_header_of(manifest))?;
         file.write_all(&manifest_block(manifest))?;
         for block in plan_blocks(plan.rows.iter().copied()) {
             file.write_all(&block)?;

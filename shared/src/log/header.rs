@@ -12,7 +12,7 @@ use super::block::{BLOCK_BYTES, BLOCK_HEADER_BYTES, BlockKind, sealed};
 use super::plan_row::PLAN_ROW_BYTES;
 use super::record::RECORD_BYTES;
 use super::user_facts::UserFacts;
-use super::{FORMAT_VERSION, LogError, READABLE_FROM};
+use super::{FORMAT_VERSION, LogError, READABLE_FROM, USERS_READABLE_FROM};
 use crate::counted::counted;
 use crate::units::CoreIndex;
 
@@ -307,18 +307,33 @@ pub struct CoreTotals {
     pub involuntary_switches: u64,
 }
 
-/// The bytes that open a file.
+/// The bytes that open the file of a run whose plan is requests.
 ///
 /// # Panics
 /// Never: the sizes are constants that fit their fields.
 #[must_use]
 pub fn file_header() -> [u8; FILE_HEADER_BYTES] {
+    file_header_from(READABLE_FROM)
+}
+
+/// The bytes that open the file of this run. A version that does not know user-driven runs would
+/// take their templates for requests, and may not read them.
+///
+/// # Panics
+/// Never: the sizes are constants that fit their fields.
+#[must_use]
+pub fn file_header_of(manifest: &Manifest) -> [u8; FILE_HEADER_BYTES] {
+    let users = manifest.users.is_some();
+    file_header_from(if users { USERS_READABLE_FROM } else { READABLE_FROM })
+}
+
+fn file_header_from(readable_from: u16) -> [u8; FILE_HEADER_BYTES] {
     let size = |bytes: usize| u16::try_from(bytes).expect("the format's sizes fit 16 bits");
     let mut out = [0; FILE_HEADER_BYTES];
     out[..8].copy_from_slice(&FILE_MARK);
     let halves = [
         FORMAT_VERSION,
-        READABLE_FROM,
+        readable_from,
         size(FILE_HEADER_BYTES),
         size(BLOCK_HEADER_BYTES),
         size(RECORD_BYTES),

@@ -29,7 +29,8 @@
 //!  0..8   mark            89 42 45 41 54 0D 0A 1A  ("\x89BEAT\r\n\x1A": notices text-mode copies)
 //!  8..10  version         u16, this is 4 (1 had no records of several content events, 2 no
 //!                         Recorded blocks, 3 no user-driven runs)
-//! 10..12  readable from   u16, oldest format version whose readers may read the file
+//! 10..12  readable from   u16, oldest format version whose readers may read the file: 2, or 4
+//!                         for a user-driven run
 //! 12..14  header bytes    u16, 64
 //! 14..16  block header    u16, 32
 //! 16..18  record bytes    u16, 32
@@ -65,6 +66,27 @@
 //! | Recorded | rows of [`recorded_row`], 32 bytes each; behind the sessions, if any | 64 KiB |
 //! | Records | records of [`record`], 32 bytes each | 64 KiB |
 //! | Footer | [`Footer`] as JSON; the file's last block | 16 MiB |
+//!
+//! # User-driven runs
+//!
+//! A manifest with `users` says that users decided during the run what was sent, so nobody knew it
+//! before:
+//!
+//! * The Plan table holds *templates*: a row for each record of the trace, whose `request` is the
+//!   record's place and whose `session` is the trace's. The Sessions block has the templates'
+//!   sessions; [`UserFacts::trace_ids`] has their names in the trace. Recorded rows are about
+//!   templates.
+//! * Requests are numbered in the order of their sending. [`Record::Step`] is a request's first
+//!   record and says which template it is made from, and for which session of the run.
+//! * Sessions of the run are users and their sub-agents, numbered as they begin. What becomes of
+//!   them is told by [`Record::User`]. Their names are made from their numbers: `User-001`, and
+//!   `User-001-SA1` for the first sub-agent of it.
+//! * In a [`Record::Dispatch`], due is when the user came to the request (its wait over, its
+//!   sub-agents done) and ready is when limits let it through.
+//! * The ramp's decisions are [`Assessment`]s in the conductor's records.
+//!
+//! A request whose step is lost has a row that says nothing; numbers between known requests that
+//! have no record are lost requests.
 //!
 //! # Evolution
 //!
@@ -120,7 +142,7 @@ pub use decode::{Decoder, Item, PlanRows, RecordBlock, RecordedRows, SessionName
 pub use error::LogError;
 pub use header::{
     CacheSize, Closing, CoreTotals, Footer, Host, Manifest, Pacing, Tls, TraceSource, WarmUp,
-    WarmUpRequest, file_header, footer_block, manifest_block,
+    WarmUpRequest, file_header, file_header_of, footer_block, manifest_block,
 };
 pub use outcome::{Class, DoneFlags, FinishReason, Outcome};
 pub use plan_row::{PLAN_ROW_BYTES, PlanRow};
@@ -136,3 +158,7 @@ pub const FORMAT_VERSION: u16 = 4;
 /// The oldest version whose readers may read what this code writes: one that does not know records
 /// of several content events would count too few.
 pub const READABLE_FROM: u16 = 2;
+
+/// The oldest version whose readers may read a user-driven run: an older one would take the
+/// templates for requests.
+pub const USERS_READABLE_FROM: u16 = 4;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::{
     BlockBuffer, ChunkKind, Class, Closing, DoneFlags, FinishReason, Footer, Host, Manifest,
-    Pacing, PlanRow, Record, RecordedRow, TraceSource, Usage, file_header, footer_block,
+    Pacing, PlanRow, Record, RecordedRow, TraceSource, Usage, file_header_of, footer_block,
     manifest_block, plan_blocks, recorded_blocks, session_blocks,
 };
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
@@ -157,7 +157,7 @@ impl Sample {
     pub fn bytes(&self) -> Vec<u8> {
         let mut manifest = self.manifest.clone();
         manifest.planned = u32::try_from(self.plan.len()).expect("a small sample");
-        let mut out = file_header().to_vec();
+        let mut out = file_header_of(&manifest).to_vec();
         out.extend(manifest_block(&manifest));
         out.extend(plan_blocks(self.plan.iter().copied()).flatten());
         out.extend(session_blocks(&self.sessions).flatten());
