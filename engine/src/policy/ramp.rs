@@ -502,6 +502,27 @@ mod tests {
         }
     }
 
+    /// What kv-cache-tester 94f6046 did at its period's ends, TTFT in nanoseconds.
+    #[test]
+    fn rolling_decides_as_the_tool_did() {
+        let run = |max_users: u32, periods: &[(Option<i64>, u32, u32)]| {
+            let controller = Controller::Rolling { window: 3 };
+            let mut ramp = ramp(Settings { controller, max_users, ..settings() });
+            let mut decide = |&(ttft_ns, users, limited): &(Option<i64>, u32, u32)| {
+                ramp.assess(&Inputs { ttft_ns, users, limited, ..Inputs::default() }).add
+            };
+            periods.iter().map(&mut decide).collect::<Vec<u32>>()
+        };
+        let first = [(Some(280_820_052), 3, 0), (None, 8, 0), (None, 8, 0)];
+        assert_eq!(run(8, &first), [5, 0, 0]);
+        let again = [(Some(265_799_840), 3, 0), (None, 8, 0), (None, 8, 0)];
+        assert_eq!(run(8, &again), [5, 0, 0]);
+        let limited =
+            [(Some(1_039_183_140), 6, 2), (Some(428_529_024), 6, 3), (Some(352_951_315), 6, 2)];
+        assert_eq!(run(8, &limited), [0, 0, 0]);
+        assert_eq!(run(3, &[(Some(698_738_098), 4, 0)]), [0], "with a sub-agent above the limit");
+    }
+
     #[test]
     fn a_ramp_goes_on_from_its_memory() {
         let mut ramp = past_throttle(settings());

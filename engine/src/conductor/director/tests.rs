@@ -26,7 +26,6 @@ struct Seen {
     entered: Vec<(u16, Entrance)>,
     says: HashMap<u16, Vec<Heard>>,
     noted: Vec<Assessment>,
-    kept: Vec<DirectorState>,
     ended: Option<End>,
 }
 
@@ -77,10 +76,6 @@ impl Stage for Actors {
 
     fn is_stopped(&self) -> bool {
         self.0.is_stopped.load(Ordering::Acquire)
-    }
-
-    fn keep(&mut self, state: DirectorState) {
-        self.seen(|seen| seen.kept.push(state));
     }
 }
 
@@ -134,7 +129,7 @@ fn users_enter_before_zero_as_far_as_cores_have_room_and_in_order() {
 }
 
 #[test]
-fn what_cores_say_is_assessed_noted_and_kept_until_nobody_plays() {
+fn what_cores_say_is_assessed_and_noted_until_nobody_plays() {
     let (scene, director) = Scene::begin(&UserOptions { start_users: 2, ..options() });
     (scene.room(0, 9), scene.room(1, 9));
     scene.now.store(SECOND, Ordering::Release);
@@ -146,20 +141,19 @@ fn what_cores_say_is_assessed_noted_and_kept_until_nobody_plays() {
     scene.look(|seen| seen.says.insert(1, vec![token]));
     scene.until(|seen| seen.says[&1].is_empty());
     scene.now.store(11 * SECOND, Ordering::Release);
-    scene.until(|seen| seen.kept.len() == 1);
+    scene.until(|seen| seen.entered.len() == 3);
     scene.look(|seen| {
         assert_eq!(
             (seen.noted.len(), seen.noted[0].ttft_ns, seen.noted[0].added),
             (1, Some(SECOND), 1)
         );
-        assert_eq!(seen.entered.len(), 3);
-        assert_eq!((seen.kept[0].users_created, seen.kept[0].periods), (3, 1));
         seen.says.insert(0, vec![left(1, 11 * SECOND), left(3, 11 * SECOND)]);
         seen.says.insert(1, vec![left(2, 11 * SECOND)]);
     });
     scene.until(|seen| seen.ended == Some(End::AllPlayed));
     let directed = director.end().expect("no panic");
     assert_eq!((directed.end, directed.state.playing.len()), (End::AllPlayed, 0));
+    assert_eq!(directed.state.users_created, 3);
     scene.look(|seen| assert_eq!(seen.noted.last().map(|noted| noted.period), Some(2)));
 }
 

@@ -111,8 +111,6 @@ pub struct Direction {
     owed: u32,
     /// A budget refused everybody who was tried in this period.
     refused: bool,
-    /// Periods of the runs that this one goes on from.
-    periods_before: u32,
     /// Users of an interrupted run who are to go on.
     returning: Option<Vec<Returning>>,
     /// What was said already: that conversations are used again, that somebody was dearer than a
@@ -161,7 +159,6 @@ impl Direction {
             created: 0,
             owed: 0,
             refused: false,
-            periods_before: 0,
             returning: None,
             said_again: false,
             said_dear: false,
@@ -172,15 +169,17 @@ impl Direction {
         }
     }
 
-    /// The same, where an interrupted run stopped: its users go on, at their cues.
+    /// The same, where an interrupted run stopped: its users go on, at their cues. Users that
+    /// [`DirectorState::check`] would refuse do not.
     #[must_use]
     pub fn resumed(mut self, state: DirectorState) -> Self {
         self.ramp = Ramp::new(settings(&self.options), state.ramp);
         self.pool.go_on(&state.pool);
         self.created = state.users_created;
         self.owed = state.owed;
-        self.periods_before = state.periods;
-        self.returning = Some(state.playing);
+        let scripts = &self.scripts.scripts;
+        let can_go_on = |user: &Returning| scripts.get(user.conversation as usize).is_some();
+        self.returning = Some(state.playing.into_iter().filter(can_go_on).collect());
         self
     }
 

@@ -2,22 +2,19 @@
 //!
 //! A user goes on at the request it had come to: one that was cut off by the interruption is sent
 //! again. Sub-agents start again with the cue that starts them. Requests that had ended are not
-//! repeated. The options that both runs must have in common are kept by whoever knows options, as a
-//! JSON object; [`DirectorState::difference`] names the first that differs.
+//! repeated. Which options both runs must have in common is not known here.
 
 use onbeat_shared::log::outcome::{Class, Outcome};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::Direction;
+use crate::plan::script::Scripts;
 use crate::policy::pool::PoolState;
 use crate::policy::ramp::Memory;
 
 /// The state of a run's director when it stopped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectorState {
-    /// Options that a run which goes on must have as they were, by name.
-    pub options: Map<String, Value>,
     /// Which conversations are left, and in which order they are taken.
     pub pool: PoolState,
     /// Users of all runs so far.
@@ -26,8 +23,6 @@ pub struct DirectorState {
     pub owed: u32,
     /// What the ramp remembers.
     pub ramp: Memory,
-    /// Assessment periods of all runs so far.
-    pub periods: u32,
     /// Who was playing, by number.
     pub playing: Vec<Returning>,
 }
@@ -46,17 +41,28 @@ pub struct Returning {
 }
 
 impl DirectorState {
-    /// The first option that a run which goes on has otherwise, in words.
-    #[must_use]
-    pub fn difference(&self, options: &Map<String, Value>) -> Option<String> {
-        let mut names: Vec<&String> = self.options.keys().chain(options.keys()).collect();
-        names.sort_unstable();
-        let words =
-            |value: Option<&Value>| value.map_or_else(|| "not set".to_owned(), ToString::to_string);
-        names.into_iter().find_map(|name| {
-            let (was, is) = (self.options.get(name), options.get(name));
-            (was != is).then(|| format!("{name} was {} and is {} now", words(was), words(is)))
-        })
+    /// Whether users could go on with these scripts.
+    ///
+    /// # Errors
+    /// The first user that could not, and why, in words.
+    pub fn check(&self, scripts: &Scripts) -> Result<(), String> {
+        for Returning { user, conversation, cue, .. } in &self.playing {
+            let script = scripts.scripts.get(*conversation as usize);
+            let Some(own) = script.and_then(|script| script.parts.first()) else {
+                return Err(format!(
+                    "playing: user {user} plays conversation {conversation}, and the trace has {}",
+                    scripts.scripts.len()
+                ));
+            };
+            if *cue as usize >= own.cues.len() {
+                return Err(format!(
+                    "playing: user {user} is at cue {cue} of conversation {conversation}, which \
+                     has {}",
+                    own.cues.len()
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -76,12 +82,10 @@ impl Direction {
             .collect();
         playing.sort_unstable_by_key(|returning| returning.user);
         DirectorState {
-            options: Map::new(),
             pool: self.pool.state(),
             users_created: self.created,
             owed: self.owed,
             ramp: self.ramp.memory().clone(),
-            periods: self.periods_before.saturating_add(self.number - 1),
             playing,
         }
     }

@@ -389,7 +389,7 @@ fn a_resumed_run_goes_on_where_its_users_were() {
     assert_eq!(read, state);
     let cues: Vec<_> = state.playing.iter().map(|own| (own.user, own.cue)).collect();
     assert_eq!(cues, [(1, 2), (2, 0), (4, 0), (5, 0)], "a failed request is played, a cut one not");
-    assert_eq!((state.users_created, state.periods), (5, 2));
+    assert_eq!((state.users_created, state.owed), (5, 0));
 
     let mut resumed = Stage::of(direction(&options, &trace, 2).resumed(read));
     let before = entrances(&stage.orders);
@@ -412,18 +412,18 @@ fn a_resumed_run_goes_on_where_its_users_were() {
 }
 
 #[test]
-fn options_that_differ_are_named() {
-    let options = |seed: u64| {
-        let mut options = serde_json::Map::new();
-        options.insert("--recycle".into(), true.into());
-        options.insert("--seed".into(), seed.into());
-        options
+fn a_state_of_another_trace_is_refused_in_words() {
+    let state = |conversation: u32, cue: u32| {
+        let user = Returning { user: 7, conversation, copy: 0, cue };
+        DirectorState { playing: vec![user], ..DirectorState::default() }
     };
-    let state = DirectorState { options: options(42), ..DirectorState::default() };
-    assert_eq!(state.difference(&options(42)), None);
-    assert_eq!(state.difference(&options(7)).expect("one"), "--seed was 42 and is 7 now");
-    let none = serde_json::Map::new();
-    assert_eq!(state.difference(&none).expect("one"), "--recycle was true and is not set now");
+    let scripts = scripts(&growing(2), &ScriptOptions::default()).expect("scripts");
+    assert_eq!(state(1, 2).check(&scripts), Ok(()));
+    let words = |state: DirectorState| state.check(&scripts).expect_err("it cannot go on");
+    let wanted = "playing: user 7 plays conversation 2, and the trace has 2";
+    assert_eq!(words(state(2, 0)), wanted);
+    let wanted = "playing: user 7 is at cue 3 of conversation 1, which has 3";
+    assert_eq!(words(state(1, 3)), wanted);
 }
 
 #[test]
