@@ -224,6 +224,7 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
         trace_options: TraceOptions::default(),
         given: Given::default(),
         users: UserOptions::default(),
+        resumed: None,
         plan: PlanOptions::default(),
         render: RenderOptions::default(),
         target: Target::parse(url).expect("a URL"),

@@ -5,7 +5,7 @@
 //! showing numbers is the caller's business.
 
 mod user_facts;
-mod users;
+pub mod users;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +37,7 @@ use crate::render::supply::Source;
 use crate::render::{self, Destination, Prepared, RenderOptions, Secret};
 use crate::replayer::driver::DriverKind;
 use crate::replayer::{Assignment, Pacing, Stop, affinity, stall};
+pub use crate::run::users::Resumed;
 use crate::trace::{self, Given, TraceOptions};
 
 /// Requests a second that one core is asked to send when the user does not say how many cores.
@@ -55,6 +56,8 @@ pub struct RunConfig {
     pub plan: PlanOptions,
     /// How users replay it, if it is agentic.
     pub users: UserOptions,
+    /// Where an earlier run of users ended, if this one goes on from there.
+    pub resumed: Option<Resumed>,
     /// How to write requests; destinations are filled in from [`RunConfig::target`].
     pub render: RenderOptions,
     /// The server.
@@ -258,6 +261,7 @@ fn replay(
     let (prepared, users) = match scripts {
         Some(scripts) => {
             let facts = user_facts::of(&config.users, &scripts, &trace);
+            users::check_resumed(config, &manifest.trace, &facts)?;
             manifest.users = Some(Box::new(facts));
             users::prepare(config, &trace, plan, scripts, &options, cores)?
         }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::flags::run::FAILED_SHARE_MAX;
 use crate::cli::flags::target::DriverFlag;
 use crate::cli::progress::{Terminal, Ui};
-use crate::cli::replay::conclude;
+use crate::cli::replay::{Conclusion, conclude};
 use crate::cli::report::{GoalFlags, SliceFlags};
 use crate::cli::{inputs, printing};
 use crate::clock::unix_ns;
@@ -73,8 +73,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     server.stop();
     drop(folder);
     let ran = ran?;
-    let code =
-        conclude(&ran, &GoalFlags::default(), SliceFlags::default(), FAILED_SHARE_MAX, false, out)?;
+    let conclusion = Conclusion {
+        goals: &GoalFlags::default(),
+        slices: SliceFlags::default(),
+        failed_share_max: FAILED_SHARE_MAX,
+        verbose: false,
+        results: None,
+    };
+    let code = conclude(&ran, &conclusion, out)?;
     let shown = ran.log.display();
     writeln!(
         out,
@@ -93,6 +99,7 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
         trace_options: TraceOptions::default(),
         given: Given::default(),
         users: UserOptions::default(),
+        resumed: None,
         plan: PlanOptions::default(),
         render: RenderOptions { model: "onbeat-mock".to_owned(), ..RenderOptions::default() },
         target,

@@ -25,14 +25,16 @@ use crate::cli::flags::users::UserFlags;
 use crate::cli::inputs;
 use crate::cli::progress::Terminal;
 use crate::cli::report::{self, GoalFlags, SliceFlags};
+use crate::cli::results::{Earlier, Results};
 use crate::cli::summary;
 use crate::clock::unix_ns;
 use crate::conductor::Watch;
 use crate::error::{EngineError, INTERRUPTED};
 use crate::plan::PlanOptions;
+use crate::policy::direction::state::DirectorState;
 use crate::policy::options::UserOptions;
-use crate::run::{Ran, RunConfig, run as carry_out};
-use crate::trace::Given;
+use crate::run::{Ran, Resumed, RunConfig, run as carry_out};
+use crate::trace::{self, Given};
 
 /// The arguments of `onbeat replay`.
 #[derive(Clone, Debug, clap::Args)]
@@ -95,6 +97,7 @@ impl Args {
             output: self.run.log_path(&time_stamp()),
             overwrite: self.run.force,
             max_lateness_us: self.run.max_lateness_us,
+            resumed: None,
             config: self.resolved(&path),
             trace: path,
         })
@@ -148,7 +151,7 @@ impl Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     // Wrong goals are said before the run, not after it.
     args.goals.goals()?;
-    let config = args.config()?;
+    let mut config = args.config()?;
     let tls = &config.way.tls;
     let files = [&tls.cacert, &tls.cert, &tls.key].into_iter().flatten().chain([&config.trace]);
     inputs::check_apart(&config.output, files.map(PathBuf::as_path))?;
@@ -156,11 +159,18 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let typed = [args.timing.warnings(), args.body.warnings(), args.peers.warnings()];
     typed.iter().flatten().for_each(|warning| terminal.say(warning));
     args.run.make_folder()?;
+    let results = results(&mut config, args.run.force)?;
     let ran = carry_out(config, &mut terminal);
     terminal.finish();
     let ran = ran?;
-    let RunFlags { failed_request_threshold, verbose, .. } = args.run;
-    let code = conclude(&ran, &args.goals, args.slices, failed_request_threshold, verbose, out)?;
+    let conclusion = Conclusion {
+        goals: &args.goals,
+        slices: args.slices,
+        failed_share_max: args.run.failed_request_threshold,
+        verbose: args.run.verbose,
+        results: results.as_ref(),
+    };
+    let code = conclude(&ran, &conclusion, out)?;
     report::finish(look_again(&ran.log, out))?;
     Ok(code)
 }
@@ -185,19 +195,48 @@ fn as_typed(path: &Path) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Prints the summary of a run that took place and says how it went, as an exit code.
+/// The folder for what users of an agentic trace leave beside the log, if there is to be one; with
+/// `--resume`, what the run goes on from is read.
+fn results(
+    config: &mut RunConfig,
+    force: bool,
+) -> Result<Option<Results<DirectorState>>, EngineError> {
+    if !trace::is_agentic(&config.trace, &config.trace_options)? {
+        return Ok(None);
+    }
+    let earlier = config.users.resume.as_deref().map(Earlier::<DirectorState>::read).transpose()?;
+    if let (Some(earlier), Some(folder)) = (&earlier, &config.users.resume) {
+        let state = earlier.state().expect("who has none is refused").clone();
+        let equal = earlier.equal().clone();
+        config.resumed = Some(Resumed { folder: folder.clone(), state, equal });
+    }
+    let Some(folder) = &config.users.files else { return Ok(None) };
+    Results::prepare(folder, config.users.graphs, earlier, force).map(Some)
+}
+
+/// What is to become of a run that took place.
+#[derive(Clone, Copy, Debug)]
+pub struct Conclusion<'a> {
+    /// The goals that its summary is about.
+    pub goals: &'a GoalFlags,
+    /// The slices it shows.
+    pub slices: SliceFlags,
+    /// The share of failed requests from which on the run has failed.
+    pub failed_share_max: f64,
+    /// Whether the summary tells more.
+    pub verbose: bool,
+    /// Where its users' tables go.
+    pub results: Option<&'a Results<DirectorState>>,
+}
+
+/// Prints the summary of a run that took place, writes what is to be written beside its log, and
+/// says how it went, as an exit code.
 ///
 /// # Errors
-/// When the log could not be written whole or read back.
-pub fn conclude(
-    ran: &Ran,
-    goals: &GoalFlags,
-    slices: SliceFlags,
-    failed_share_max: f64,
-    verbose: bool,
-    out: &mut dyn Write,
-) -> Result<u8, EngineError> {
-    let numbers = summarise(ran, goals, slices, verbose, out)?;
+/// When the log could not be written whole or read back, or a file not be written.
+pub fn conclude(ran: &Ran, conclusion: &Conclusion<'_>, out: &mut dyn Write) -> Result<u8, EngineError> {
+    let failed_share_max = conclusion.failed_share_max;
+    let numbers = summarise(ran, conclusion, out)?;
     if let Some(error) = &ran.conducted.log_error {
         return Err(EngineError::Run(format!(
             "the run log {} is incomplete: {error}. What was written can be read",
@@ -223,19 +262,24 @@ pub fn conclude(
     Ok(if numbers.verdict.schedule_held && !failed { 0 } else { 3 })
 }
 
-/// Prints the summary of the log; returns its numbers.
+/// Prints the summary of the log and writes the files that go with it; returns its numbers.
 fn summarise(
     ran: &Ran,
-    goals: &GoalFlags,
-    slices: SliceFlags,
-    verbose: bool,
+    conclusion: &Conclusion<'_>,
     out: &mut dyn Write,
 ) -> Result<Report, EngineError> {
     let run = report::read_log(&ran.log)?;
-    let slo = Some(goals.goals()?);
-    let options = ReportOptions { slo, slice_ns: slices.length_ns(), ..ReportOptions::default() };
+    let slo = Some(conclusion.goals.goals()?);
+    let slice_ns = conclusion.slices.length_ns();
+    let options = ReportOptions { slo, slice_ns, ..ReportOptions::default() };
     let numbers = metrics::report(&run, &options);
-    report::finish(summary::write(out, &numbers, verbose))?;
+    report::finish(summary::write(out, &numbers, conclusion.verbose))?;
+    if let Some(results) = conclusion.results {
+        let state = ran.conducted.directed.as_ref().map(|directed| directed.state.clone());
+        let written = results.write(&run, &numbers, state)?;
+        let folder = shown_path(results.folder());
+        report::finish(writeln!(out, "\n{folder} has {}.", written.join(", ")))?;
+    }
     Ok(numbers)
 }
 

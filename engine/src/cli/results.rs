@@ -47,6 +47,12 @@ impl<S> Earlier<S> {
         self.progress.onbeat.state.as_ref()
     }
 
+    /// What a run that goes on must have in common with it.
+    #[must_use]
+    pub const fn equal(&self) -> &Equal {
+        &self.progress.onbeat.equal
+    }
+
     /// How many assessment periods its tables have.
     #[must_use]
     pub const fn periods(&self) -> u32 {
@@ -94,26 +100,9 @@ impl<S: DeserializeOwned> Earlier<S> {
             )));
         }
         for part in Part::ALL {
-            check_table(folder, part).map_err(|words| wrong(words))?;
+            check_table(folder, part).map_err(wrong)?;
         }
         Ok(Self { folder: folder.to_owned(), progress })
-    }
-
-    /// Refuses to go on with other prompts, other conversations or at another pace.
-    ///
-    /// # Errors
-    /// If the trace or an option is not as it was; each is named.
-    pub fn check(&self, now: &Equal) -> Result<(), EngineError> {
-        let found = self.progress.onbeat.equal.differences(now);
-        if found.is_empty() {
-            return Ok(());
-        }
-        let words: Vec<String> = found.iter().map(|one| shown(&one.to_string())).collect();
-        Err(EngineError::Usage(format!(
-            "--resume {}: a run goes on with the same trace and options: {}",
-            shown_path(&self.folder),
-            words.join("; ")
-        )))
     }
 }
 
@@ -296,4 +285,108 @@ pub(super) fn export(
     names().try_for_each(|name| may_write(&folder.join(name)))?;
     let results: Results<()> = Results { folder: folder.to_owned(), graphs: true, earlier: None };
     results.write(run, report, None).map(|_names| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use onbeat_shared::log::sample_users;
+    use onbeat_shared::metrics::{ReportOptions, report};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn run() -> Run {
+        Run::read(&sample_users::log(1, 6)).expect("a log")
+    }
+
+    fn write(results: &Results<Value>, run: &Run) -> Vec<&'static str> {
+        let report = report(run, &ReportOptions::default());
+        results.write(run, &report, Some(json!({"next": 7}))).expect("files")
+    }
+
+    /// A folder with the files of a run.
+    fn left() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("results");
+        write(&Results::prepare(&place, true, None, false).expect("free"), &run());
+        (folder, place)
+    }
+
+    fn lines(folder: &Path, part: Part) -> Vec<String> {
+        let text = fs::read_to_string(folder.join(part.file_name())).expect("a table");
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn periods() -> usize {
+        report(&run(), &ReportOptions::default()).periods.map_or(0, |periods| periods.len())
+    }
+
+    #[test]
+    fn a_run_leaves_all_its_files_and_another_does_not_replace_them_unasked() {
+        let (_folder, place) = left();
+        for name in names() {
+            assert!(place.join(name).is_file(), "{name}");
+        }
+        assert_eq!(fs::read_dir(&place).expect("readable").count(), names().count());
+        let again = |force| Results::<Value>::prepare(&place, true, None, force);
+        let error = again(false).expect_err("they are there");
+        assert_eq!(error.exit_code(), 2);
+        let words = error.to_string();
+        assert!(words.contains("--force") && words.contains("--resume"), "{words}");
+        again(true).expect("asked for");
+    }
+
+    #[test]
+    fn without_graphs_there_is_no_page() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let results = Results::prepare(folder.path(), false, None, false).expect("free");
+        let names = write(&results, &run());
+        assert!(names.iter().all(|name| !name.ends_with(".html")), "{names:?}");
+        assert_eq!(names.last(), Some(&PROGRESS_FILE), "it says that the rest is there");
+    }
+
+    #[test]
+    fn a_run_that_goes_on_adds_its_rows_to_the_earlier_ones() {
+        let (folder, place) = left();
+        let rows = lines(&place, Part::Requests).len() - 1;
+        let earlier = Earlier::<Value>::read(&place).expect("a run to go on from");
+        assert_eq!(earlier.state(), Some(&json!({"next": 7})));
+        assert_eq!(earlier.periods() as usize, periods());
+        assert_eq!(earlier.equal(), &Equal::of(&run().manifest));
+        let results = Results::prepare(&place, true, Some(earlier.clone()), false);
+        write(&results.expect("its own folder"), &run());
+        assert_eq!(lines(&place, Part::Requests).len(), 2 * rows + 1);
+        let table = lines(&place, Part::Periods);
+        let numbers: Vec<_> = table[1..].iter().map(|line| line.split(',').next()).collect();
+        let expected: Vec<String> = (1..=2 * periods()).map(|number| number.to_string()).collect();
+        assert_eq!(numbers, expected.iter().map(|one| Some(one.as_str())).collect::<Vec<_>>());
+        let twice = Earlier::<Value>::read(&place).expect("goes on from both");
+        assert_eq!(twice.periods() as usize, 2 * periods());
+        // Into another folder, the earlier rows come along.
+        let other = folder.path().join("other");
+        let results = Results::prepare(&other, true, Some(twice), false).expect("free");
+        write(&results, &run());
+        assert_eq!(lines(&other, Part::Requests).len(), 3 * rows + 1);
+    }
+
+    #[test]
+    fn what_cannot_be_gone_on_from_is_refused_with_the_reason() {
+        let words = |folder: &Path| {
+            let error = Earlier::<Value>::read(folder).expect_err("no run to go on from");
+            assert_eq!(error.exit_code(), 2);
+            error.to_string()
+        };
+        let empty = tempfile::tempdir().expect("a folder");
+        assert!(words(empty.path()).contains("there is no progress.json in it"));
+        let tools = "{\"parameters\": {}, \"completed\": true}";
+        fs::write(empty.path().join(PROGRESS_FILE), tools).expect("room");
+        assert!(words(empty.path()).contains("kv-cache-tester's own has no state"));
+        let (_folder, place) = left();
+        fs::write(place.join(Part::Periods.file_name()), "period_number\n1\n").expect("room");
+        assert!(words(&place).contains("summary_trace_replay.csv has other columns"));
+        let exported = tempfile::tempdir().expect("a folder");
+        let report = report(&run(), &ReportOptions::default());
+        export(&run(), &report, exported.path(), |_path| Ok(())).expect("files");
+        assert!(words(exported.path()).contains("has no state"));
+    }
 }

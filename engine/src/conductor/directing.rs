@@ -13,7 +13,6 @@ use onbeat_shared::units::{CoreIndex, RunNanos};
 use super::director::{Directed, Director, Stage};
 use crate::clock::monotonic_ns;
 use crate::error::EngineError;
-use crate::policy::direction::state::DirectorState;
 use crate::policy::direction::{Direction, End};
 use crate::policy::heard::Heard;
 use crate::policy::players::Entrance;
@@ -27,12 +26,7 @@ pub struct UserJob {
     pub run: Arc<UserRun>,
     /// Who starts when.
     pub direction: Direction,
-    /// Is given what a later run would go on from, now and then.
-    pub keeper: Keeper,
 }
-
-/// Keeps what a later run would go on from, in case this one is killed.
-pub struct Keeper(pub Box<dyn FnMut(&DirectorState) + Send>);
 
 /// Something a director wants to be written down or said.
 #[derive(Debug)]
@@ -53,8 +47,8 @@ impl Directing {
     pub(super) fn start(job: UserJob, shared: &Arc<Shared>) -> Result<Self, EngineError> {
         // A few for each assessment period.
         let (sender, news) = unbounded();
-        let UserJob { run, direction, keeper } = job;
-        let house = House { run, shared: Arc::clone(shared), news: sender, keeper };
+        let UserJob { run, direction } = job;
+        let house = House { run, shared: Arc::clone(shared), news: sender };
         Ok(Self { director: Director::start(direction, house)?, news })
     }
 
@@ -75,7 +69,6 @@ struct House {
     run: Arc<UserRun>,
     shared: Arc<Shared>,
     news: Sender<News>,
-    keeper: Keeper,
 }
 
 impl House {
@@ -139,15 +132,5 @@ impl Stage for House {
 
     fn is_stopped(&self) -> bool {
         self.shared.stop() != Stop::No
-    }
-
-    fn keep(&mut self, state: DirectorState) {
-        self.keeper.0(&state);
-    }
-}
-
-impl std::fmt::Debug for Keeper {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Keeper")
     }
 }

@@ -51,9 +51,6 @@ pub trait Stage: Send {
 
     /// Whether somebody else has ended the run.
     fn is_stopped(&self) -> bool;
-
-    /// What a later run would go on from, after each period.
-    fn keep(&mut self, state: DirectorState);
 }
 
 /// A director at work.
@@ -164,15 +161,11 @@ impl<S: Stage> Work<S> {
     }
 
     fn carry_out(&mut self) {
-        let mut is_new = false;
         for order in self.orders.drain(..) {
             match order {
                 Order::Enter(core, entrance) => self.waiting.push_back((core, entrance)),
                 Order::Gate { closed } => self.stage.close_gate(closed),
-                Order::Note(assessment) => {
-                    self.stage.note(assessment);
-                    is_new = true;
-                }
+                Order::Note(assessment) => self.stage.note(assessment),
                 Order::Say(words) => self.stage.say(words),
                 Order::Stop(end) => self.stage.end(end),
             }
@@ -188,9 +181,6 @@ impl<S: Stage> Work<S> {
             *full = *full || !stage.send(core, entrance);
             *full
         });
-        if is_new {
-            self.stage.keep(self.direction.state());
-        }
     }
 }
 

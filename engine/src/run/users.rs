@@ -2,12 +2,17 @@
 //!
 //! Made before zero and handed to the conductor; nothing here decides who starts when.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
+use onbeat_shared::export::kv_cache_tester::Equal;
+use onbeat_shared::foreign::{shown, shown_path};
+use onbeat_shared::log::header::TraceSource;
+use onbeat_shared::log::user_facts::UserFacts;
 use onbeat_shared::trace::Trace;
 
-use crate::conductor::directing::{Keeper, UserJob};
+use crate::conductor::directing::UserJob;
 use crate::error::EngineError;
 use crate::plan::{Plan, Scripts};
 use crate::policy::admission::Gates;
@@ -24,6 +29,17 @@ use crate::replayer::cues::Cues;
 use crate::replayer::troupe::UserRun;
 use crate::run::RunConfig;
 
+/// Where an earlier run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resumed {
+    /// The folder that says so.
+    pub folder: PathBuf,
+    /// Who was playing what.
+    pub state: DirectorState,
+    /// What both runs must have in common.
+    pub equal: Equal,
+}
+
 /// Connections beyond this help nobody before the server has shown that it needs them.
 const WARM_MAX: usize = 1_024;
 
@@ -39,6 +55,26 @@ pub(super) fn settle(config: &mut RunConfig) -> Result<(), EngineError> {
     config.render.seed = config.users.prompt_seed;
     config.warm_connections.get_or_insert_with(|| warm_connections(&config.users));
     Ok(())
+}
+
+/// Refuses to go on with other prompts, other conversations or at another pace.
+pub(super) fn check_resumed(
+    config: &RunConfig,
+    trace: &TraceSource,
+    facts: &UserFacts,
+) -> Result<(), EngineError> {
+    let Some(resumed) = &config.resumed else { return Ok(()) };
+    let now = Equal::new(&trace.name, &trace.sha256, facts);
+    let found = resumed.equal.differences(&now);
+    if found.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<String> = found.iter().map(|one| shown(&one.to_string())).collect();
+    Err(EngineError::Usage(format!(
+        "--resume {}: a run goes on with the same trace and options: {}",
+        shown_path(&resumed.folder),
+        words.join("; ")
+    )))
 }
 
 /// How many connections to open before zero where nobody says: as many as requests may be under
@@ -73,7 +109,8 @@ pub(super) fn prepare(
     let scenes = Scenes::new(trace, &scripts, render, scene)?;
     let source = Source::Users(Arc::new(scenes));
     let prepared = Prepared { plan: Arc::new(plan), source, renderer: None };
-    let job = job(trace, scripts, options, cores, None, Keeper(Box::new(|_state| {})));
+    let state = config.resumed.as_ref().map(|resumed| resumed.state.clone());
+    let job = job(trace, scripts, options, cores, state);
     Ok((prepared, Some(job)))
 }
 
@@ -84,7 +121,6 @@ fn job(
     options: &UserOptions,
     cores: u16,
     resumed: Option<DirectorState>,
-    keeper: Keeper,
 ) -> UserJob {
     let gates = Arc::new(Gates::new(options.limits, 0));
     let pool = Pool::new(&scripts, trace, options.trace_seed, options.recycle);
@@ -103,7 +139,7 @@ fn job(
         seed: options.trace_seed,
         over: AtomicBool::new(false),
     };
-    UserJob { run: Arc::new(run), direction, keeper }
+    UserJob { run: Arc::new(run), direction }
 }
 
 /// Users are dealt to the core with the fewest, so none has many more than its share.

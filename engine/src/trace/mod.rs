@@ -107,6 +107,14 @@ pub fn load(path: &Path, options: &TraceOptions) -> Result<Trace, TraceError> {
     Ok(trace)
 }
 
+/// Whether a trace is conversations, which users replay.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn is_agentic(path: &Path, options: &TraceOptions) -> Result<bool, TraceError> {
+    Ok(matches!(sniff::look(path, options)?, Look::Agentic(_)))
+}
+
 /// Refuses a trace that no schedule is made of.
 ///
 /// # Errors
