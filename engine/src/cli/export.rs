@@ -271,7 +271,7 @@ impl From<Table> for export::Table {
 
 #[cfg(test)]
 mod tests {
-    use onbeat_shared::log::sample;
+    use onbeat_shared::log::{sample, sample_users};
 
     use super::*;
 
@@ -409,6 +409,33 @@ mod tests {
         args.force = true;
         run(&args, &mut out).expect("replaced");
         assert_eq!(fs::read_dir(&place).expect("made").count(), 5);
+    }
+
+    #[test]
+    fn kv_cache_testers_files_are_of_runs_with_users_all_or_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        fs::write(&log, sample::log(1, 20)).expect("room");
+        let mut args = args(&log, Format::Csv, Table::Requests);
+        args.tool = Some(Tool::KvCacheTester);
+        assert_eq!(run(&args, &mut Vec::new()).expect_err("no folder").exit_code(), 2);
+        let place = folder.path().join("results");
+        args.output = Some(place.clone());
+        let error = run(&args, &mut Vec::new()).expect_err("no users");
+        assert!(error.to_string().contains("not driven by users"), "{error}");
+        assert!(!place.exists());
+        fs::write(&log, sample_users::log(1, 6)).expect("room");
+        run(&args, &mut Vec::new()).expect("files");
+        assert_eq!(fs::read_dir(&place).expect("made").count(), 10);
+        let table = place.join("summary_trace_replay.csv");
+        let written = fs::read(&table).expect("a table");
+        fs::remove_file(place.join("detailed_results.csv")).expect("it was there");
+        let error = run(&args, &mut Vec::new()).expect_err("the others are there");
+        assert!(error.to_string().contains("--force"), "{error}");
+        assert!(!place.join("detailed_results.csv").exists());
+        args.force = true;
+        run(&args, &mut Vec::new()).expect("replaced");
+        assert_eq!(fs::read(&table).expect("a table"), written);
     }
 
     #[test]

@@ -282,6 +282,32 @@ mod tests {
     }
 
     #[test]
+    fn a_page_goes_to_stdout_or_into_a_file_that_is_never_replaced_unasked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        std::fs::write(&log, sample::log(1, 50)).expect("room");
+        let mut page = Vec::new();
+        run(&args(&log, Format::Html), &mut page).expect("a page");
+        assert!(page.starts_with(b"<!DOCTYPE html>"));
+        let text = String::from_utf8(page.clone()).expect("text");
+        assert!(!text.contains("\"slots\":[]"), "slices of its own, unasked");
+        let file = folder.path().join("page.html");
+        let mut named = args(&log, Format::Text);
+        named.html = Some(file.clone());
+        let mut nothing = Vec::new();
+        assert_eq!(run(&named, &mut nothing).expect("a new file"), 0);
+        assert!(nothing.is_empty());
+        assert_eq!(std::fs::read(&file).expect("the file"), page);
+        let error = run(&named, &mut nothing).expect_err("it exists");
+        assert!(error.to_string().contains("--force"), "{error}");
+        named.force = true;
+        run(&named, &mut nothing).expect("replaced");
+        named.html = Some(log.clone());
+        let error = run(&named, &mut nothing).expect_err("it is the input");
+        assert!(error.to_string().contains("--force replaces no input"), "{error}");
+    }
+
+    #[test]
     fn what_is_no_log_is_named_with_its_path() {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("trace.jsonl");

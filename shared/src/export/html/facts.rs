@@ -181,9 +181,9 @@ fn population(run: &Run, users: &UsersReport) -> Card {
     let mut card = Card::new("Users");
     card.add("Users created", grouped(users.users));
     card.add("Sub-agents", grouped(users.agents));
-    card.add("Peak, sub-agents included", grouped(users.peak_users));
+    card.add("Peak, with sub-agents", grouped(users.peak_users));
     let ends = [users.completed, users.truncated, users.stopped].map(grouped).join(" / ");
-    card.add("Completed / truncated / stopped", ends);
+    card.add("Completed, truncated, stopped", ends);
     if users.advanced > 0 {
         card.add("Advanced", grouped(users.advanced));
     }
@@ -203,7 +203,7 @@ fn population(run: &Run, users: &UsersReport) -> Card {
     }
     if let Some(tokens) = users.warm_prefix_tokens {
         let share = run.manifest.users.as_ref().map(|facts| facts.prompts.warm_prefix_share);
-        let share = share.map(|share| format!(" ({} of tool + system)", percent(share)));
+        let share = share.map(|share| format!(" ({})", percent(share)));
         card.add("Warm prefix", format!("{} tokens{}", grouped(tokens), share.unwrap_or_default()));
     }
     if let Some(count) = users.clamped_think_times.filter(|count| *count > 0) {

@@ -14,6 +14,8 @@ use super::words::{Shown, rounded, script_json};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
+/// Letters of a value that stay on one line.
+const NOWRAP: usize = 33;
 /// What the page itself may do.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       base-uri 'none'; form-action 'none'";
@@ -164,8 +166,9 @@ impl Page {
             write!(out, "<div class=\"card\"><h3>{}</h3><table>", Shown(card.title))?;
             for (name, value) in &card.rows {
                 let class = if name.starts_with(' ') { " class=\"sub\"" } else { "" };
+                let long = if value.chars().count() > NOWRAP { " class=\"long\"" } else { "" };
                 let (name, value) = (Shown(name.trim_start()), Paragraph(value));
-                write!(out, "<tr><td{class}>{name}</td><td>{value}</td></tr>")?;
+                write!(out, "<tr><td{class}>{name}</td><td{long}>{value}</td></tr>")?;
             }
             out.push_str("</table></div>\n");
         }
