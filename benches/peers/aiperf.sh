@@ -9,4 +9,4 @@ make_tokenizer
     --endpoint-type chat --streaming --input-file "$TRACE" \
     --custom-dataset-type mooncake_trace --fixed-schedule --random-seed 1 \
     --ui simple --no-gpu-telemetry --no-server-metrics --artifact-dir "$FOLDER/artifacts"
-all_ended_well "$FOLDER/artifacts/profile_export_aiperf.json" request_count.avg
+the_report_says "$FOLDER/artifacts/profile_export_aiperf.json" request_count.avg "$COUNT"

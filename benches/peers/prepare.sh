@@ -32,16 +32,16 @@ make_tokenizer() {
     TOKENIZER=$FOLDER/tok
 }
 
-# all_ended_well REPORT PATH: fails unless the number at PATH (keys and places, with dots between) of
-# the peer's JSON report says that every request was answered well.
-all_ended_well() {
-    "$python" - "$1" "$2" "$COUNT" <<'PYTHON'
+# the_report_says REPORT PATH NUMBER: fails unless that is the number at PATH (keys and places, with
+# dots between) of the peer's JSON report.
+the_report_says() {
+    "$python" - "$@" <<'PYTHON'
 import json
 import sys
 found = json.load(open(sys.argv[1]))
 for key in sys.argv[2].split("."):
     found = found[int(key) if isinstance(found, list) else key]
 if found != int(sys.argv[3]):
-    sys.exit(f"{sys.argv[2]} of the peer's report is {found}, and {sys.argv[3]} were to be sent")
+    sys.exit(f"{sys.argv[2]} of the peer's report is {found}, and not {sys.argv[3]}")
 PYTHON
 }

@@ -24,4 +24,4 @@ make_tokenizer
     --dataset-name timed_trace --dataset-path "$TRACE" --num-prompts "$COUNT" \
     --timed-trace-sec-multiplier 0.001 --timed-trace-chunk-hash-size 512 \
     --disable-tqdm --save-result --result-dir "$FOLDER" --result-filename vllm.json
-all_ended_well "$FOLDER/vllm.json" completed
+the_report_says "$FOLDER/vllm.json" completed "$COUNT"
