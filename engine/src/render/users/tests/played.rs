@@ -47,7 +47,7 @@ fn play(supply: &mut Supply, number: u32, act: &Act, end: End) -> (Sent, Option<
         supply.begin(request);
         supply.hear(request, b"lost", false);
     }
-    supply.begin(request);
+    let heard = supply.begin(request);
     let expected = act.turn.output_tokens;
     let (tokens, well) = match end {
         End::Expected | End::Tool => (expected, true),
@@ -77,7 +77,7 @@ fn play(supply: &mut Supply, number: u32, act: &Act, end: End) -> (Sent, Option<
     let streamed = sent.body["stream"] == true;
     let known = streamed || !matches!(end, End::Uncounted(_));
     let fits = text.len() <= 16 * expected as usize + 1_024;
-    let kept = well && tokens > 0 && !matches!(end, End::Tool) && known && fits;
+    let kept = heard && well && tokens > 0 && !matches!(end, End::Tool) && known && fits;
     supply.ended(request, well);
     (sent, kept.then_some(text))
 }
