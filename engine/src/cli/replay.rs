@@ -234,7 +234,11 @@ pub struct Conclusion<'a> {
 ///
 /// # Errors
 /// When the log could not be written whole or read back, or a file not be written.
-pub fn conclude(ran: &Ran, conclusion: &Conclusion<'_>, out: &mut dyn Write) -> Result<u8, EngineError> {
+pub fn conclude(
+    ran: &Ran,
+    conclusion: &Conclusion<'_>,
+    out: &mut dyn Write,
+) -> Result<u8, EngineError> {
     let failed_share_max = conclusion.failed_share_max;
     let numbers = summarise(ran, conclusion, out)?;
     if let Some(error) = &ran.conducted.log_error {

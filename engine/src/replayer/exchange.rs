@@ -75,14 +75,7 @@ impl Core {
             self.send_more(index);
         }
         if first {
-            self.sink.push(&Record::Dispatch {
-                request,
-                sent,
-                ready,
-                due,
-                target,
-                reused: used,
-            });
+            self.sink.push(&Record::Dispatch { request, sent, ready, due, target, reused: used });
             self.counters.count_sent(sent.0 - ready.0);
         }
         self.log_if_sent_whole(index);

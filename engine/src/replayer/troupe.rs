@@ -94,22 +94,14 @@ impl Troupe {
 
     /// Content events of a request arrived, `more` of them, and its first token with them if it
     /// had none.
-    pub(super) fn hear_tokens(
-        &mut self,
-        request: RequestIndex,
-        time: RunNanos,
-        more: u32,
-    ) {
+    pub(super) fn hear_tokens(&mut self, request: RequestIndex, time: RunNanos, more: u32) {
         let Some(flight) = self.in_flight.get_mut(&request) else { return };
         flight.tokens = flight.tokens.saturating_add(more);
         let first = flight.tokens_at.map(|(first, _)| first);
         flight.tokens_at = Some((first.unwrap_or(time), time));
         if first.is_none() {
             self.run.gates.first_token();
-            self.cues.tell(Heard::FirstToken {
-                at: time,
-                ttft_ns: time.0 - flight.begun.0,
-            });
+            self.cues.tell(Heard::FirstToken { at: time, ttft_ns: time.0 - flight.begun.0 });
         }
     }
 
@@ -143,7 +135,8 @@ impl Core {
         // Read first: whoever was sent before it was set is then seen.
         let over = run.over.load(Ordering::Acquire);
         while let Some(entrance) = cues.entrances.pop() {
-            players.enter(entrance, now, &mut |event| note(&event, &run.scripts, sink, supply, cues));
+            players
+                .enter(entrance, now, &mut |event| note(&event, &run.scripts, sink, supply, cues));
         }
         if over && troupe.is_done() {
             *remaining = 0;
@@ -162,14 +155,18 @@ impl Core {
             }
             let Self { troupe: Some(troupe), sink, supply, .. } = self else { return None };
             let Troupe { players, run, cues, .. } = &mut **troupe;
-            let Some(act) = players.pop(now, &mut |event| note(&event, &run.scripts, sink, supply, cues)) else {
+            let Some(act) =
+                players.pop(now, &mut |event| note(&event, &run.scripts, sink, supply, cues))
+            else {
                 continue;
             };
             match run.gates.admit(act.cost(), now) {
                 Ok(()) => return Some(self.begin_act(act, now)),
                 Err(blocked) => {
                     let player = act.who.player;
-                    players.block(player, now, blocked, &mut |event| note(&event, &run.scripts, sink, supply, cues));
+                    players.block(player, now, blocked, &mut |event| {
+                        note(&event, &run.scripts, sink, supply, cues)
+                    });
                 }
             }
         }
@@ -189,13 +186,7 @@ impl Core {
         troupe.players.begun(act.who.player, request, now);
         let target = target(act.who.user, servers);
         let composed = supply.compose(request, &act, target);
-        let flight = Flight {
-            act,
-            begun: now,
-            tokens_at: None,
-            tokens: 0,
-            usage: None,
-        };
+        let flight = Flight { act, begun: now, tokens_at: None, tokens: 0, usage: None };
         troupe.in_flight.insert(request, flight);
         let marks = [
             (act.turn.wait.from == From::Start, StepFlags::FROM_START),
@@ -214,11 +205,7 @@ impl Core {
             ideal_set: Some(act.ideal_set),
             flags: marks.fold(StepFlags::default(), |all, (_, mark)| all.with(mark)),
         });
-        troupe.cues.tell(Heard::Sent {
-            at: now,
-            user: act.who.user,
-            record: act.turn.record,
-        });
+        troupe.cues.tell(Heard::Sent { at: now, user: act.who.user, record: act.turn.record });
         Exchange {
             due: Some(act.due),
             streaming: Some(composed.streams),
@@ -246,7 +233,9 @@ impl Core {
             decode_ns: flight.tokens_at.map_or(0, |(first, last)| last.0 - first.0),
             had_first_token: flight.tokens_at.is_some(),
         });
-        players.end(flight.act.who.player, request, time, well, &mut |event| note(&event, &run.scripts, sink, supply, cues));
+        players.end(flight.act.who.player, request, time, well, &mut |event| {
+            note(&event, &run.scripts, sink, supply, cues)
+        });
         *released = true;
     }
 }

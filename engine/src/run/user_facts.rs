@@ -122,8 +122,7 @@ fn pool(options: &UserOptions, scripts: &Scripts, agentic: &Agentic) -> PoolFact
         min_input_tokens: inputs().min(),
         max_input_tokens: inputs().max(),
         // Counts stay far below 2^52, where f64 is exact.
-        cache_hit_rate: (!rates.is_empty())
-            .then(|| rates.iter().sum::<f64>() / rates.len() as f64),
+        cache_hit_rate: (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64),
         with_tool_use: kept().filter(with_tools).count() as u64,
         max_prefix_tokens: prefixes.max(),
     }
@@ -144,8 +143,8 @@ fn own_turns(script: &Script) -> impl Iterator<Item = (u64, u64)> {
 
 /// What an infinite cache would have of a conversation that is played alone.
 fn hit_rate(script: &Script) -> Option<f64> {
-    let (tokens, shared) = own_turns(script)
-        .fold((0, 0), |(tokens, shared), own| (tokens + own.0, shared + own.1));
+    let (tokens, shared) =
+        own_turns(script).fold((0, 0), |(tokens, shared), own| (tokens + own.0, shared + own.1));
     (tokens > 0).then(|| shared as f64 / tokens as f64)
 }
 

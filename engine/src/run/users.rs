@@ -22,8 +22,8 @@ use crate::policy::options::UserOptions;
 use crate::policy::players::Players;
 use crate::policy::pool::Pool;
 use crate::policy::reuse::Strategy;
-use crate::render::users::{SceneOptions, Scenes};
 use crate::render::supply::Source;
+use crate::render::users::{SceneOptions, Scenes};
 use crate::render::{Prepared, RenderOptions};
 use crate::replayer::cues::Cues;
 use crate::replayer::troupe::UserRun;
@@ -125,8 +125,7 @@ fn job(
     let gates = Arc::new(Gates::new(options.limits, 0));
     let pool = Pool::new(&scripts, trace, options.trace_seed, options.recycle);
     let sessions = gates.sessions();
-    let direction =
-        Direction::new(options, trace, Arc::clone(&scripts), pool, sessions, cores);
+    let direction = Direction::new(options, trace, Arc::clone(&scripts), pool, sessions, cores);
     let direction = match resumed {
         Some(state) => direction.resumed(state),
         None => direction,
