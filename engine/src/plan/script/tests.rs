@@ -246,5 +246,7 @@ fn templates_are_the_records_one_to_one() {
     assert_eq!(rows, expected);
     assert!(plan.rows.iter().all(|row| row.due.is_none()));
     assert_eq!(plan.recorded[0].duration_ns, Some(2 * NANOS_PER_SECOND));
-    assert_eq!(plan.recorded.len(), 3);
+    let recorded = plan.recorded.iter().map(|row| (row.place, row.first_token_ns.is_some()));
+    let expected = [(Some(0), true), (Some(0), true), (Some(2), true), (Some(3), false)];
+    assert_eq!(recorded.collect::<Vec<_>>(), expected);
 }

@@ -5,9 +5,10 @@
 //! request is let through by all of them or by none. Nothing here waits or allocates: whoever is
 //! blocked backs off on its own (see [`super::players`]).
 //!
-//! Small requests may pass a large one for which a budget does not do yet. A large one that was
-//! ready for half a minute gets a *turn*: the budgets are kept for it until they do, so that nobody
-//! starves. A request dearer than a whole budget leaves when that is full, and is paid for whole.
+//! Small requests may pass a large one for which a budget does not do yet. A request that was ready
+//! for half a minute gets a *turn*: the budgets are kept for it until they do, so that nobody
+//! starves; of several, the one that waits longest has it. A request dearer than a whole budget
+//! leaves when that is full, and is paid for whole.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -33,16 +34,14 @@ pub struct Limits {
     pub output_per_minute: u64,
 }
 
-/// What a request takes, and who asks.
+/// What a request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Input tokens that no cache has.
     pub fresh_input: u32,
     /// Output tokens it asks for.
     pub output: u32,
-    /// The player's session: only to know it again when it comes back.
-    pub session: SessionIndex,
-    /// Since when it is ready.
+    /// Since when it is ready: by this it is known again when it comes back.
     pub due: RunNanos,
 }
 
@@ -99,14 +98,16 @@ struct Bucket {
     full_at: AtomicI64,
 }
 
-/// Who may use the budgets first, as one word: nobody, or a session and a time in milliseconds.
+/// Who may use the budgets first, as one word of two times in milliseconds: since when that request
+/// is ready, and until when the turn is kept for it. Two that are ready since one millisecond have
+/// it together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Turn(u64);
 
 /// A request that was ready for so long gets a turn: as long as the longest back-off.
 const TURN_AFTER_NS: i64 = 30 * NANOS_PER_SECOND;
 /// A turn lapses when it is not used so long after the budgets do.
-const TURN_SLACK_MS: i64 = 1_000;
+const TURN_SLACK_MS: u32 = 1_000;
 const MINUTE_NS: i64 = 60 * NANOS_PER_SECOND;
 const ONE_UNDER_WAY: u64 = 1 << 32;
 
@@ -272,8 +273,10 @@ impl Gates {
             return Ok(());
         }
         let held = Turn(self.turn.load(Ordering::Relaxed));
-        let is_own = held.is_of(cost.session);
-        if held.holds(now) && !is_own {
+        let is_own = held.is_of(cost.due);
+        let waits_long = now.0.saturating_sub(cost.due.0) >= TURN_AFTER_NS;
+        let may_have_it = waits_long && held.is_behind(cost.due);
+        if held.holds(now) && !is_own && !may_have_it {
             let why = if needs[0] { Why::InputTokens } else { Why::OutputTokens };
             return Err(Blocked { why, turn_at: None });
         }
@@ -288,11 +291,11 @@ impl Gates {
             }
             Err(why) => {
                 let mut turn_at = None;
-                if now.0.saturating_sub(cost.due.0) >= TURN_AFTER_NS {
+                if waits_long {
                     let enough = |bucket: &Bucket, tokens| bucket.look(tokens, now).err();
                     let at = enough(&self.input, input).max(enough(&self.output, output));
                     let at = at.unwrap_or(now);
-                    turn_at = self.replace(held, Turn::of(cost.session, at)).then_some(at);
+                    turn_at = self.replace(held, Turn::of(cost.due, at)).then_some(at);
                 }
                 Err(Blocked { why, turn_at })
             }
@@ -312,6 +315,11 @@ impl Gates {
         let turn = &self.turn;
         turn.compare_exchange(old.0, new.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
+}
+
+/// An instant in whole milliseconds: fifty days' worth.
+fn millis(at: RunNanos) -> u32 {
+    u32::try_from(at.0.max(0) / NANOS_PER_MILLI).unwrap_or(u32::MAX)
 }
 
 /// Requests under way, and those of them that decode.
@@ -383,21 +391,24 @@ impl Bucket {
 impl Turn {
     const NOBODY: Self = Self(0);
 
-    /// The turn of a session whose budgets do at `at`.
-    fn of(session: SessionIndex, at: RunNanos) -> Self {
-        let until_ms = at.0 / NANOS_PER_MILLI + TURN_SLACK_MS;
-        let until_ms = u32::try_from(until_ms.max(1)).unwrap_or(u32::MAX);
-        Self(u64::from(session.0) << 32 | u64::from(until_ms))
+    /// The turn of a request that is ready since `due`, whose budgets do at `at`.
+    fn of(due: RunNanos, at: RunNanos) -> Self {
+        let until_ms = millis(at).saturating_add(TURN_SLACK_MS).max(1);
+        Self(u64::from(millis(due)) << 32 | u64::from(until_ms))
     }
 
-    const fn is_of(self, session: SessionIndex) -> bool {
-        self.0 != Self::NOBODY.0 && self.0 >> 32 == session.0 as u64
+    fn is_of(self, due: RunNanos) -> bool {
+        self != Self::NOBODY && halves(self.0).0 == millis(due)
+    }
+
+    /// Whether whoever has it is ready for a shorter time than since `due`.
+    fn is_behind(self, due: RunNanos) -> bool {
+        halves(self.0).0 > millis(due)
     }
 
     /// Whether somebody has it at `now`.
     fn holds(self, now: RunNanos) -> bool {
-        let until_ms = i64::from(halves(self.0).1);
-        now.0 / NANOS_PER_MILLI < until_ms
+        millis(now) < halves(self.0).1
     }
 }
 

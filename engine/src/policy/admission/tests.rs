@@ -12,7 +12,7 @@ fn at(seconds: i64) -> RunNanos {
 }
 
 fn cost(fresh_input: u32, output: u32) -> Cost {
-    Cost { fresh_input, output, session: SessionIndex(1), due: RunNanos(i64::MAX) }
+    Cost { fresh_input, output, due: RunNanos(i64::MAX) }
 }
 
 fn gates(limits: Limits) -> Gates {
@@ -111,8 +111,7 @@ fn a_request_dearer_than_its_budget_leaves_when_it_is_full_and_is_paid_for() {
 #[test]
 fn who_waits_half_a_minute_gets_the_turn_at_the_budgets() {
     let gates = gates(Limits { input_per_minute: 60, ..Limits::default() });
-    let large =
-        |due: i64| Cost { fresh_input: 50, output: 1, session: SessionIndex(9), due: at(due) };
+    let large = |due: i64| Cost { fresh_input: 50, output: 1, due: at(due) };
     assert_eq!(why(&gates, cost(60, 1), at(0)), None);
     let early = gates.admit(large(0), at(29)).expect_err("29 of 50");
     assert_eq!(early, Blocked { why: Why::InputTokens, turn_at: None });
@@ -123,8 +122,12 @@ fn who_waits_half_a_minute_gets_the_turn_at_the_budgets() {
     assert_eq!(why(&gates, cost(0, 1), at(31)), None, "what costs nothing does");
     assert_eq!(gates.admit(large(0), at(55)), Ok(()));
     assert_eq!(why(&gates, cost(5, 1), at(60)), None, "the turn is over");
+    // Of two, the one that waits longer has it.
+    assert_eq!(gates.admit(large(20), at(61)).expect_err("few").turn_at, Some(at(110)));
+    assert_eq!(gates.admit(large(30), at(62)).expect_err("few").turn_at, None);
+    assert_eq!(gates.admit(large(10), at(63)).expect_err("few").turn_at, Some(at(110)));
+    assert_eq!(gates.admit(large(20), at(64)).expect_err("few").turn_at, None);
     // A turn that nobody uses lapses.
-    assert!(gates.admit(large(0), at(61)).expect_err("few").turn_at.is_some());
     assert_eq!(why(&gates, cost(5, 1), at(90)), Some(Why::InputTokens));
     assert_eq!(why(&gates, cost(5, 1), at(200)), None);
 }
@@ -141,12 +144,7 @@ fn race(limits: Limits, rounds: usize, check: impl Fn(&Gates) + Sync) -> usize {
                 for round in 0..rounds {
                     let now = RunNanos(clock.fetch_add(1_000, Ordering::Relaxed));
                     let size = 1 + (number + u32::try_from(round).expect("few")) % 7;
-                    let cost = Cost {
-                        fresh_input: size,
-                        output: 1,
-                        session: SessionIndex(number),
-                        due: now,
-                    };
+                    let cost = Cost { fresh_input: size, output: 1, due: now };
                     if gates.admit(cost, now).is_ok() {
                         admitted.fetch_add(size as usize, Ordering::Relaxed);
                         check(gates);
@@ -228,14 +226,13 @@ fn nobody_starves_among_requests_of_all_sizes() {
             .collect();
         let (mut spent, end) = (0_u64, 3_600 * SECOND);
         loop {
-            let next = askers.iter_mut().enumerate().min_by_key(|(_, own)| own.next.max(own.due));
-            let (number, own) = next.expect("many");
+            let next = askers.iter_mut().min_by_key(|own| own.next.max(own.due));
+            let own = next.expect("many");
             let now = own.next.max(own.due);
             if now > end {
                 break;
             }
-            let session = SessionIndex(u32::try_from(number).expect("few"));
-            let cost = Cost { fresh_input: own.cost, output: 1, session, due: RunNanos(own.due) };
+            let cost = Cost { fresh_input: own.cost, output: 1, due: RunNanos(own.due) };
             match gates.admit(cost, RunNanos(now)) {
                 Ok(()) => {
                     gates.ended(false);

@@ -84,6 +84,8 @@ enum State {
     Free,
     /// It starts at a known time.
     Entering,
+    /// It looks for what it does next.
+    Going,
     /// Its next request is ready at a known time.
     Ready,
     /// That request is in somebody's hands.
@@ -213,7 +215,7 @@ impl Players {
             slot.state = State::Entering;
             self.ready.push(Reverse(Next { at, player: who.player }));
         } else {
-            self.start(who.player, now, emit);
+            self.start(who.player, emit);
         }
     }
 
@@ -224,7 +226,7 @@ impl Players {
             self.ready.pop();
             let player = next.player;
             if self.slot(player).state == State::Entering {
-                self.start(player, now, emit);
+                self.start(player, emit);
                 continue;
             }
             let turn = self.turn(player);
@@ -307,20 +309,21 @@ impl Players {
         self.go_on(player, now, emit);
     }
 
-    fn start(&mut self, player: Player, now: RunNanos, emit: &mut impl FnMut(Event)) {
-        let slot = self.slot_mut(player);
-        let (who, cue) = (slot.who, slot.cue);
-        slot.start = now;
+    /// Starts a user, at its time.
+    fn start(&mut self, player: Player, emit: &mut impl FnMut(Event)) {
+        let Slot { who, cue, start: at, .. } = *self.slot(player);
         let copy = self.seats[who.seat as usize].copy;
         let total = requests(self.script(who).parts.get(usize::from(who.part)), cue);
         self.slot_mut(player).total = total;
         let number = who.user;
-        emit(Event::Started { who, at: now, parent: None, number, cue, copy });
-        self.go_on(player, now, emit);
+        emit(Event::Started { who, at, parent: None, number, cue, copy });
+        self.go_on(player, at, emit);
     }
 
     /// Goes to a player's next request; on the way it starts the sub-agents that it comes to.
     fn go_on(&mut self, player: Player, now: RunNanos, emit: &mut impl FnMut(Event)) {
+        // A sub-agent that only starts others ends at once: its parent is not waiting yet.
+        self.slot_mut(player).state = State::Going;
         loop {
             let Slot { who, cue: at, agents, .. } = *self.slot(player);
             let cue = self.script(who).parts.get(usize::from(who.part));
@@ -462,7 +465,7 @@ impl Players {
     fn take_slot(&mut self, who: Who, start: RunNanos) -> Who {
         let place = self.free_slots.pop().expect("slots are made for every user that enters");
         let who = Who { player: Player(place), ..who };
-        self.slots[place as usize] = Slot { who, start, state: State::Waiting, ..Slot::FREE };
+        self.slots[place as usize] = Slot { who, start, state: State::Going, ..Slot::FREE };
         who
     }
 

@@ -174,7 +174,6 @@ impl Act {
         Cost {
             fresh_input: self.turn.input_tokens.saturating_sub(self.ideal_cached),
             output: self.turn.output_tokens,
-            session: self.who.session,
             due: self.due,
         }
     }

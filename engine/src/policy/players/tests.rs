@@ -337,7 +337,7 @@ fn a_blocked_player_backs_off_until_a_success() {
     stage.enter(1, 0, 0, 0);
     let blocked = Blocked { why: Why::Concurrency, turn_at: None };
     let mut now = at(0);
-    let mut back_off = |stage: &mut Stage, now: &mut RunNanos| {
+    let back_off = |stage: &mut Stage, now: &mut RunNanos| {
         let mut emit = |event| stage.events.push(event);
         let act = stage.players.pop(*now, &mut emit).expect("ready");
         let back = stage.players.block(act.who.player, *now, blocked, &mut emit);
@@ -354,7 +354,7 @@ fn a_blocked_player_backs_off_until_a_success() {
         assert!((middle_ms / 4 * 3..=middle_ms / 4 * 5).contains(&backoff_ns), "{backoff_ns}");
         assert_eq!(due, at(0), "since when it is ready does not change");
     }
-    let mut go = |stage: &mut Stage, now: RunNanos, well: bool| {
+    let go = |stage: &mut Stage, now: RunNanos, well: bool| {
         let act = stage.players.pop(now, &mut |_| {}).expect("ready");
         stage.players.begun(act.who.player, RequestIndex(0), now);
         stage.players.end(act.who.player, RequestIndex(0), now, well, &mut |_| {});
