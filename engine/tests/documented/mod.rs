@@ -1,8 +1,11 @@
 //! The commands of AIPerf's own pages, on the rows of these pages: they run here as they stand, but
 //! for their first word, the server's address and the file that the page leaves to its reader.
+//! Those of kv-cache-tester's page are in `users`.
 //!
 //! What is asserted is what was asked of the server and that it answered, from the run's log; how
 //! well the schedule held is the machine's business and not looked at.
+
+mod users;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -154,7 +154,7 @@ impl Place {
         assert!(!run.plan.is_empty(), "something was sent: {told}");
         for request in 0..run.plan.len() {
             // Those under way when the time is up are not waited for without end.
-            let fine = matches!(run.requests.class(request), Some(Class::Ok | Class::Cancelled));
+            let fine = matches!(run.requests.class(request), Some(Class::Ok | Class::CutAtEnd));
             assert!(fine, "request {request}: {:?}", run.requests.class(request));
         }
         (run, said, told)
