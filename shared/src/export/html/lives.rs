@@ -17,6 +17,8 @@ use crate::units::SessionIndex;
 const MARKS_MAX: usize = 20_000;
 /// Most users that are shown.
 const ROWS_MAX: usize = 2_000;
+/// How long after a back-off, in seconds, a user asks again.
+const AGAIN_S: f64 = 0.05;
 /// Most different messages that are shown.
 const WORDS_MAX: usize = 1_000;
 
@@ -41,6 +43,7 @@ fn bounded(run: &Run, users: &Users, end_s: f64, most: (usize, usize)) -> Timeli
         note: note((order.len(), all), sent.len(), step),
         ..Timeline::default()
     };
+    waits(users, &place, end_s, &mut timeline.rows);
     let mut said = HashMap::new();
     for &i in sent.iter().step_by(step) {
         let words = words(run, i).and_then(|words| {
@@ -57,6 +60,23 @@ fn bounded(run: &Run, users: &Users, end_s: f64, most: (usize, usize)) -> Timeli
         timeline.marks.extend(mark(run, i, row, end_s).map(|mark| Mark { words, ..mark }));
     }
     timeline
+}
+
+/// When each user was kept back: back-offs that follow each other are one wait.
+fn waits(users: &Users, place: &HashMap<SessionIndex, usize>, end_s: f64, rows: &mut [Row]) {
+    for limit in &users.limits {
+        let Some(row) = place.get(&limit.session).and_then(|row| rows.get_mut(*row)) else {
+            continue;
+        };
+        let from = nanos(limit.time.0) / 1e9;
+        let backoff = i64::try_from(limit.backoff_ns).unwrap_or(i64::MAX);
+        let to = (from + nanos(backoff) / 1e9).min(end_s);
+        match row.waits.last_mut().filter(|wait| from <= wait.1 + AGAIN_S) {
+            Some(wait) => wait.1 = wait.1.max(to),
+            None if from < to => row.waits.push((from, to)),
+            None => {}
+        }
+    }
 }
 
 fn note(users: (usize, usize), requests: usize, step: usize) -> String {
@@ -119,6 +139,7 @@ fn row(user: &User, end_s: f64) -> Row {
         trace: user.trace_id.clone().unwrap_or_default(),
         life: (start, end.max(start)),
         events,
+        waits: Vec::new(),
         is_sub_agent: user.parent.is_some(),
     }
 }
@@ -188,6 +209,9 @@ mod tests {
         let expected = (0..run.requests.len()).filter(|&i| slo::failed(&run, i)).count();
         assert_eq!(failed, expected);
         assert!(timeline.note.is_empty());
+        let kept: Vec<_> = timeline.rows.iter().flat_map(|row| &row.waits).collect();
+        assert!(!kept.is_empty() && kept.len() <= users.limits.len());
+        assert!(kept.iter().all(|(from, to)| from < to && *to <= 20.0));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The users of a run over time, as SVG: a row each, with their lives and their requests.
 //!
 //! A row has a line from the user's start to its end, a bar for each request from its sending to
-//! its end, thin before it while it waited for its turn, a dot at its end, and letters where
-//! something happened to the user (S started, C completed, T truncated). What there is too much of
+//! its end, a thin one while the user was kept back, a dot at its end, and letters where something
+//! happened to the user (S started, C completed, T truncated). What there is too much of
 //! is left out evenly and said by whoever makes the rows. The bars of one kind are one path, and
 //! the script finds what lies under the pointer in [`TimelineData`], so that a page with tens of
 //! thousands of requests still scrolls.
@@ -44,6 +44,8 @@ pub(super) struct Row {
     pub(super) life: (f64, f64),
     /// What happened to it: when, a letter, and in words.
     pub(super) events: Vec<(f64, Event, String)>,
+    /// From when until when it was kept back.
+    pub(super) waits: Vec<(f64, f64)>,
     /// Whether it is a sub-agent.
     pub(super) is_sub_agent: bool,
 }
@@ -225,8 +227,8 @@ impl Timeline {
             write!(out, "M{} {}H{}", Short(from, 3), Short(y, 1), Short(to.max(from + 0.01), 3))
         };
         out.push_str("<path class=\"wait\" d=\"");
-        for mark in self.marks.iter().filter(|mark| mark.sent_s - mark.due_s > 1e-3) {
-            bar(mark.due_s, mark.sent_s, mark.row, out)?;
+        for (place, row) in self.rows.iter().enumerate() {
+            row.waits.iter().try_for_each(|&(from, to)| bar(from, to, place, out))?;
         }
         out.push_str("\"/>");
         for end in MarkEnd::ALL {
@@ -271,6 +273,7 @@ mod tests {
             trace: "trace_0001".to_owned(),
             life: (0.0, 40.0),
             events: vec![(0.0, Event::Started, "started".to_owned())],
+            waits: vec![(9.0, 10.0)],
             is_sub_agent,
         };
         let mark = |row, end_s, end| Mark {

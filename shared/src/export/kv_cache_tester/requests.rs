@@ -39,7 +39,7 @@ const COLUMNS: [Column; 24] = [
     ("ttft", |row| ttft_ns(row.run, row.i).map(seconds).into()),
     ("ttlt", |row| e2e_ns(row.run, row.i).map(seconds).into()),
     ("itl", |row| itl_ns(row.run, row.i).map(|itl| itl / 1e9).into()),
-    ("delay_expected", |row| row.run.plan[row.i].think_ns.map(seconds).into()),
+    ("delay_expected", |row| row.delay_ns().map(seconds).into()),
     ("delay_actual", |row| queue_ns(row.run, row.i).map(seconds).into()),
     ("success", |row| row.run.requests.is_ok(row.i).into()),
     ("error_message", |row| row.error().into()),
@@ -96,6 +96,12 @@ impl Row<'_> {
 
     fn trace_id(&self) -> Option<&str> {
         self.user()?.trace_id.as_deref()
+    }
+
+    /// What it was to wait after the request before it; nothing at a conversation's beginning.
+    fn delay_ns(&self) -> Option<i64> {
+        let row = &self.run.plan[self.i];
+        row.think_ns.or((row.turn == 0).then_some(0))
     }
 
     fn kind(&self) -> &'static str {
