@@ -18,4 +18,5 @@ mod starting;
 mod stopping;
 mod tempers;
 mod truth;
+mod users;
 mod warm_up;
