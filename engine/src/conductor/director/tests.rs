@@ -131,7 +131,8 @@ fn users_enter_before_zero_as_far_as_cores_have_room_and_in_order() {
 #[test]
 fn what_cores_say_is_assessed_and_noted_until_nobody_plays() {
     let (scene, director) = Scene::begin(&UserOptions { start_users: 2, ..options() });
-    (scene.room(0, 9), scene.room(1, 9));
+    scene.room(0, 9);
+    scene.room(1, 9);
     scene.now.store(SECOND, Ordering::Release);
     let token = Heard::FirstToken { at: RunNanos(SECOND), ttft_ns: SECOND };
     let left = |user, at| {
