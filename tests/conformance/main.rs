@@ -13,6 +13,7 @@ mod blocks;
 mod case;
 mod columns;
 mod edges;
+mod files;
 mod found;
 mod lines;
 mod open_loop;
@@ -100,6 +101,7 @@ fn items(folder: &Path) -> Vec<Item> {
     items.extend(oracle::items(&folder.join("oracle/aiperf")));
     items.extend(edges::items(&folder.join("oracle/aiperf/traces")));
     items.extend(users::items(folder));
+    items.extend(files::items(folder));
     items.sort_by_key(|item| !table::SLOW.iter().any(|slow| item.name == *slow));
     items
 }

@@ -15,6 +15,8 @@ use crate::metrics::periods::Period;
 use crate::metrics::report::Report;
 use crate::run::{Run, Users};
 
+/// The shortest time that a page can be about.
+const LEAST_S: f64 = 1e-3;
 const SECONDS: &str = " s";
 const PER_SECOND: &str = " tok/s";
 const PERCENT: &str = " %";
@@ -24,7 +26,7 @@ pub(super) fn span(periods: &[Period]) -> Span {
     let seconds = |ns: i64| nanos(ns) / 1e9;
     let slots: Vec<_> =
         periods.iter().map(|one| (seconds(one.start_ns), seconds(one.end_ns))).collect();
-    let end_s = slots.last().map_or(1.0, |slot| slot.1);
+    let end_s = slots.last().map_or(1.0, |slot| slot.1).max(LEAST_S);
     Span { start_s: 0.0, end_s, slots }
 }
 

@@ -11,6 +11,8 @@ use crate::metrics::Statistic;
 use crate::metrics::latency::{count, nanos};
 use crate::metrics::report::{Report, SliceReport};
 
+/// The shortest time that a page can be about.
+const LEAST_S: f64 = 1e-3;
 const MILLIS: &str = " ms";
 const PER_SECOND: &str = " tok/s";
 const PERCENT: &str = " %";
@@ -35,7 +37,7 @@ pub(super) fn span(slices: &[SliceReport]) -> Span {
     let slots: Vec<_> =
         slices.iter().map(|one| (seconds(one.start_ns), seconds(one.end_ns))).collect();
     let start_s = slots.first().map_or(0.0, |slot| slot.0);
-    let end_s = slots.last().map_or(1.0, |slot| slot.1);
+    let end_s = slots.last().map_or(1.0, |slot| slot.1).max(start_s + LEAST_S);
     Span { start_s, end_s, slots }
 }
 

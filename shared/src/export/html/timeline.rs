@@ -191,7 +191,8 @@ impl Timeline {
     }
 
     fn draw_names(&self, out: &mut String) -> fmt::Result {
-        out.push_str("<g class=\"names\">");
+        let class = if self.rows.len() <= ROOMY_ROWS { "names" } else { "names dense" };
+        write!(out, "<g class=\"{class}\">")?;
         for (place, row) in self.rows.iter().enumerate() {
             let name: String = row.name.chars().take(NAME_LETTERS).collect();
             let class = if row.is_sub_agent { " class=\"sub\"" } else { "" };
