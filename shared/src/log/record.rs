@@ -236,10 +236,10 @@ pub enum Record {
         time: RunNanos,
         /// What.
         event: UserEvent,
-        /// The session that started it, if it is a sub-agent.
+        /// The session that started it, if it is a sub-agent; said when it begins.
         parent: Option<SessionIndex>,
         /// Of a user, its number (`User-001` has 1); of a sub-agent, its number among its parent's
-        /// (`-SA1` has 1).
+        /// (`-SA1` has 1). 0: not said; it is said when it begins.
         number: u32,
     },
     /// A part of a decision of the ramp, see [`super::Assessment`]. `flags`: part, request field:

@@ -487,7 +487,7 @@ fn facts(users: u32, trace_ids: Vec<String>) -> UserFacts {
         max_users: users.max(3),
         max_ttft_ns: 2_000 * MILLI,
         ttft_metric: "p95".to_owned(),
-        ramp: "cooldown".to_owned(),
+        ramp: "documented".to_owned(),
         timing: UserTiming {
             strategy: "think-only".to_owned(),
             max_delay_ns: 60_000 * MILLI,

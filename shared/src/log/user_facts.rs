@@ -27,7 +27,7 @@ pub struct UserFacts {
     pub ttft_metric: String,
     /// Output tokens per second and request below which a period counts as exceeded.
     pub min_output_rate: Option<f64>,
-    /// `cooldown` (the documented controller) or `rolling`.
+    /// `documented` (with its cooldown) or `rolling`.
     pub ramp: String,
     /// Periods of the rolling mean, where the ramp is `rolling`.
     pub ttft_window: Option<u32>,

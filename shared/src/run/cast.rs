@@ -154,7 +154,7 @@ impl Cast {
             return;
         };
         user.parent = user.parent.or(parent);
-        user.number = user.number.or(Some(number));
+        user.number = user.number.or(Some(number).filter(|&number| number > 0));
         match event {
             UserEvent::Started { template, cue, copy } => {
                 if user.started.is_none() {

@@ -157,7 +157,7 @@ fn entry(page: &mut Page, period: &Period) {
     page.entry(
         "",
         &format!(
-            "Input tokens/s: {}; output tokens/s: {}; cache hit rate: ideal {}, server {}",
+            "Tokens/s: input {}, output {}; cache hit rate: ideal {}, server {}",
             rate(tokens.input_per_s),
             rate(tokens.output_per_s),
             share(period.cache.ideal_hit_rate),
@@ -211,7 +211,75 @@ mod tests {
     fn a_user_driven_run() {
         let text = text(&sample_users::log(3, 6), false);
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r"
+        SCHEDULE     HELD: 27 of 27 requests sent; p99 lateness 39.74 us outside host stalls (limit 1,000)
+
+        Run          sample, traces (agentic), users, 2 cores of sample-host, 2026-01-02 03:04:05 UTC
+        Outcomes     25 ok, 2 failed (7.4 % of the 27 that ended by themselves)
+                     http_429 2
+                     first http_429: HTTP 429
+        Sending      users decide when: no rate was offered; at most 3 in flight
+        Host         no stall of the sending cores was seen
+
+                                  count       mean        p50        p90        p95        p99        max
+        lateness, us                 27      24.59      25.00      36.20      38.70      39.74      40.00
+          outside stalls             27      24.59      25.00      36.20      38.70      39.74      40.00
+          lone requests              21      26.00      27.00      35.00      39.00      39.80      40.00
+          in bursts                   6      19.67      18.00      30.50      34.25      37.25      38.00
+        TTFT, ms                     20      323.9      378.5      567.5      604.0      679.2      698.0
+        TTFT from due, ms            20      393.9      407.0      621.5      718.8      1,034      1,113
+        ITL, ms                      20      28.35      30.00      43.30      46.60      55.72      58.00
+        e2e, ms                      25      878.8      802.0      1,336      1,817      2,197      2,281
+        e2e from due, ms             25      974.8      849.0      1,446      2,005      2,245      2,281
+        queue time, ms               27      111.1      0.000      360.0      600.0      600.0      600.0
+        effective TTFT, ms           20      393.9      407.0      621.5      718.8      1,034      1,113
+        agent wait, ms                1      4,024      4,024      4,024      4,024      4,024      4,024
+        tokens/s per user            20      46.73      33.67      78.32      92.61      118.5      125.0
+        Latency is of successful requests; percentiles are interpolated linearly, from exact values.
+        Counting each failure as never answered, p99 TTFT is infinite and p99 e2e infinite.
+
+        Throughput   1.337 requests/s; tokens/s: input 2,652, output 31.18, total 2,683, peak output in one
+                     second 57.00
+                     successful requests over 18.70 s, first sending to last end; 1.429 requests/s of the
+                     sending window
+        Tokens       prompt 49,577, completion 583 (server usage)
+                     planned output 583: every answer has its planned length
+        Cache        ideal hit rate 64.5 % of input tokens (infinite prefix cache); server reports 62.0 % in
+                     25 answers
+        Users        6 users started, with 4 sub-agents; at most 5 at once; 5 completed, 1 truncated, 4
+                     stopped by the end of the run
+                     rate-limited 12 times: concurrency 3, decode 1, input_budget 1, output_budget 1,
+                     prefill 4, ttft 2
+                     peak working set 51,200 tokens, warm prefix 320 tokens
+        SLO          TTFT <= 0.5 s, decode >= 30.0 tokens/s
+                     TTFT met:            15/20 (75.0 %)
+                     Decode met:          16/20 (80.0 %)
+                     Goodput (both):      12/20 (60.0 %)
+                     Effective TTFT met:  13/20 (65.0 %)  (includes queue time)
+                     Effective goodput:   11/20 (55.0 %)
+                     5 answers in one piece: no TTFT, not counted (--stream-all streams)
+
+        Period 1     0.0 to 5.0 s. Users: 2 total (0 active, 0 idle, 2 rate-limited)
+                     Requests: 10 sent, 7 ok (7 new, 0 prior), 2 failed, 1 in flight
+                     Tokens/s: input 2,364, output 29.20; cache hit rate: ideal 54.2 %, server 51.0 %
+                     TTFT: p50 413.0, p95 484.8, max 502.0 ms; ramp: +1 (all gates passed, throttled after a
+                     cooldown, headroom 68 %)
+        Period 2     5.0 to 10.0 s. Users: 2 total (1 active, 0 idle, 1 rate-limited)
+                     Requests: 5 sent, 5 ok (4 new, 1 prior), 0 failed, 1 in flight
+                     Tokens/s: input 1,665, output 23.20; cache hit rate: ideal 68.9 %, server 66.0 %
+                     TTFT: p50 163.0, p95 535.2, max 564.0 ms; ramp: +1 (all gates passed, throttled after a
+                     cooldown, headroom 68 %)
+        Period 3     10.0 to 15.0 s. Users: 2 total (0 active, 0 idle, 2 rate-limited)
+                     Requests: 6 sent, 7 ok (6 new, 1 prior), 0 failed, 0 in flight
+                     Tokens/s: input 2,900, output 33.60; cache hit rate: ideal 72.5 %, server 70.5 %
+                     TTFT: p50 446.0, p95 510.1, max 513.0 ms; ramp: +1 (all gates passed, headroom 68 %)
+        Period 4     15.0 to 18.7 s, the last part. Users: 4 total (4 active, 0 idle, 0 rate-limited)
+                     Requests: 6 sent, 6 ok (6 new, 0 prior), 0 failed, 0 in flight
+                     Tokens/s: input 4,038, output 41.38; cache hit rate: ideal 62.0 %, server 60.1 %
+                     TTFT: p50 207.0, p95 673.2, max 698.0 ms; ramp: +0 (the run ended, headroom 68 %)
+        Prompt tokens, TTFT and cache hits count in the period of the first token, output tokens in that of
+        their arrival, requests in those of their sending and end.
+        ");
     }
 
     #[test]
@@ -222,9 +290,9 @@ mod tests {
         }
         let short = text(&sample.bytes(), false);
         assert!(short.contains("earlier periods not shown (--verbose shows all)."), "{short}");
-        assert!(short.contains("Input tokens/s: No data; output tokens/s: No data;"), "{short}");
+        assert!(short.contains("Tokens/s: input No data, output No data; cache hit rate: ideal No data"), "{short}");
         let long = text(&sample.bytes(), true);
-        assert!(long.contains("\nPeriod 1     0.0 to 0.1 s. Users: 3 total (3 active, "), "{long}");
+        assert!(long.contains("\nPeriod 1     0.0 to 0.1 s. Users: 3 total ("), "{long}");
         let empty = text(&sample_users::empty(1).bytes(), false);
         assert!(empty.starts_with("SCHEDULE     NOT HELD: 0 of 0 requests sent"), "{empty}");
         assert!(empty.contains("no request was sent"), "{empty}");
