@@ -10,6 +10,7 @@ use onbeat_shared::trace::session::SessionNames;
 use onbeat_shared::trace::{Format, Source, Trace};
 use onbeat_shared::units::{RunNanos, SessionIndex, TraceNanos};
 use proptest::prelude::{any, prop, proptest};
+use proptest::sample::Index;
 
 use super::{Shape, WorkingSet};
 
@@ -138,7 +139,7 @@ proptest! {
         paths in prop::collection::vec((0_usize..40, 0_usize..9, 0_usize..5), 1..40),
         shuffled in any::<bool>(),
         global in any::<bool>(),
-        touches in prop::collection::vec((any::<prop::sample::Index>(), 0_u32..3, 0_i64..40), 1..60),
+        touches in prop::collection::vec((any::<Index>(), 0_u32..3, 0_i64..40), 1..60),
     ) {
         // Each request keeps some of an earlier one's blocks and adds new ones.
         let mut requests: Vec<Vec<u64>> = vec![vec![]];
