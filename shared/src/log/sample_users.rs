@@ -128,7 +128,7 @@ pub fn sample(seed: u64, users: u32) -> Sample {
         scripts.push(write_script(&mut sample, &mut stage.dice, conversation, &mut trace_ids));
     }
     for (number, script) in (1..).zip(&scripts) {
-        let start = i64::from(number - 1_u32).saturating_sub(2).max(0).min(3) * PERIOD_NS;
+        let start = i64::from(number - 1_u32).saturating_sub(2).clamp(0, 3) * PERIOD_NS;
         let start = if start == 0 { 0 } else { start + 20 * MILLI };
         stage.play(number, script, start);
     }
@@ -251,7 +251,7 @@ impl Stage {
     }
 
     fn play(&mut self, number: u32, script: &Script, start: i64) {
-        let core = CoreIndex(u16::from(number % 2 == 0));
+        let core = CoreIndex(u16::from(number.is_multiple_of(2)));
         let session = self.session();
         let part = Part { session, parent: None, number, core, rows: &script.own };
         self.enter(&part, start);

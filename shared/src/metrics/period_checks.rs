@@ -319,7 +319,7 @@ proptest! {
         });
         sample.closed = false;
         let run = read(&sample);
-        if run.requests.len() > 0 {
+        if !run.requests.is_empty() {
             let _numbers = report(&run, &ReportOptions::default());
             let last = (0..run.requests.len()).filter_map(|i| last_stamp(&run, i)).max();
             assert!(last.is_none_or(|last| last <= super::attribution::end(&run, run.users.as_ref().expect("users"))));

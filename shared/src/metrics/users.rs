@@ -87,6 +87,9 @@ pub fn users(run: &Run, goals: UserGoals) -> Option<UsersReport> {
     let all = &told.users;
     let tally = |has: &dyn Fn(&User) -> bool| all.iter().filter(|user| has(user)).count() as u64;
     let left = |how: Left| tally(&|user| user.left == Some(how));
+    // Whoever has no end in a closed log was there when the run ended.
+    let closed = run.footer.is_some();
+    let remained = tally(&|user| user.left.is_none() && user.started.is_some() && closed);
     let is_user = |user: &User| user.parent.is_none();
     let [mut queue, mut effective, mut agents] = std::array::from_fn(|_| Collector::new());
     let mut cache = CacheSums::default();
@@ -97,7 +100,7 @@ pub fn users(run: &Run, goals: UserGoals) -> Option<UsersReport> {
         peak_users: peak(all),
         completed: left(Left::Completed),
         truncated: left(Left::Truncated),
-        stopped: left(Left::Stopped),
+        stopped: left(Left::Stopped) + remained,
         advanced: tally(&|user| is_user(user) && user.cue > 0),
         recycled: tally(&|user| is_user(user) && user.copy > 0),
         peak_working_set_tokens: told.assessments.iter().map(|a| a.working_set_tokens).max(),

@@ -50,7 +50,7 @@ pub(super) struct Cast {
 impl Cast {
     /// Whether any record is about users: tells what a log is whose manifest is damaged.
     pub(super) fn is_there(blocks: &[RecordBlock<'_>]) -> bool {
-        blocks.iter().flat_map(RecordBlock::raw).any(|bytes| Record::is_step(bytes))
+        blocks.iter().flat_map(RecordBlock::raw).any(Record::is_step)
     }
 
     /// Sorts the records of a file of so many bytes.

@@ -290,7 +290,11 @@ mod tests {
         }
         let short = text(&sample.bytes(), false);
         assert!(short.contains("earlier periods not shown (--verbose shows all)."), "{short}");
-        assert!(short.contains("Tokens/s: input No data, output No data; cache hit rate: ideal No data"), "{short}");
+        assert!(
+            short
+                .contains("Tokens/s: input No data, output No data; cache hit rate: ideal No data"),
+            "{short}"
+        );
         let long = text(&sample.bytes(), true);
         assert!(long.contains("\nPeriod 1     0.0 to 0.1 s. Users: 3 total ("), "{long}");
         let empty = text(&sample_users::empty(1).bytes(), false);
