@@ -1,8 +1,8 @@
 //! Decisions: pure state machines of (state, event, now) → what may happen next.
 //!
 //! Nothing here reads a clock or holds a socket, and what is random is drawn from a recorded seed;
-//! every function can be called from a test with any time. Each pacing core owns its own instances, for the sessions it
-//! replays.
+//! every function can be called from a test with any time. Each pacing core owns its own instances,
+//! for the sessions it replays; what all cores share is [`admission`]'s atomics.
 
 pub mod admission;
 pub mod advance;

@@ -243,7 +243,7 @@ fn nobody_starves_among_requests_of_all_sizes() {
                 }
                 Err(Blocked { turn_at: Some(turn_at), .. }) => own.next = turn_at.0,
                 Err(_) => {
-                    let backoff = (SECOND / 5 << own.blocked.min(8)).min(30 * SECOND);
+                    let backoff = ((SECOND / 5) << own.blocked.min(8)).min(30 * SECOND);
                     own.next = now + backoff / 4 * 3 + drawn(backoff / 2);
                     own.blocked += 1;
                 }
