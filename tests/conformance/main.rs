@@ -22,6 +22,7 @@ mod product;
 mod server;
 mod table;
 mod times;
+mod tool_runs;
 mod users;
 mod wanted;
 
@@ -101,6 +102,7 @@ fn items(folder: &Path) -> Vec<Item> {
     items.extend(oracle::items(&folder.join("oracle/aiperf")));
     items.extend(edges::items(&folder.join("oracle/aiperf/traces")));
     items.extend(users::items(folder));
+    items.extend(tool_runs::items(folder));
     items.extend(files::items(folder));
     items.sort_by_key(|item| !table::SLOW.iter().any(|slow| item.name == *slow));
     items
