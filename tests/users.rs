@@ -8,8 +8,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 
+use onbeat::cli::progress::Quiet;
+use onbeat::net::target::Target;
 use onbeat::plan::script::ScriptOptions;
 use onbeat::policy::admission::Limits;
 use onbeat::policy::options::{RampChoice, ReplyMode, UserOptions};
@@ -19,6 +21,7 @@ use onbeat_shared::log::Class;
 use onbeat_shared::run::{Left, Run, User};
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::NANOS_PER_SECOND;
+use tests::scripted::{Scripted, answer, good_stream, request};
 use tests::{Outcome, Scenario};
 
 /// Numbers that are the same every time.
@@ -344,4 +347,82 @@ fn conversations_are_played_to_their_ends_with_the_servers_own_replies() {
     }
     assert_eq!(users(run).iter().filter(|user| user.parent.is_none()).count(), 6);
     assert!(played.outcome.counts.cache_hit_tokens > 0, "later prompts begin like earlier ones");
+}
+
+/// Two requests, the second of them streamed.
+const TWO: &str = r#"{"id": "trace one", "models": ["m"], "block_size": 64, "requests": [
+    {"t": 0.0, "type": "n", "in": 70, "out": 2, "hash_ids": [1], "input_types": ["text"]},
+    {"t": 0.1, "type": "s", "in": 140, "out": 3, "hash_ids": [1, 2], "input_types": ["tool_result"],
+     "api_time": 0.05, "think_time": 0.01}]}"#;
+
+/// What a server of this model sees of [`TWO`], each request whole, and what the user is told. The
+/// URL ends in `/v1`.
+fn seen_by(model: Option<&str>) -> (Vec<String>, Vec<String>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (writing, list) = (Arc::clone(&seen), model.map(|name| format!("{{\"id\":\"{name}\"}}")));
+    let server = Scripted::start(move |_, mut stream| {
+        while let Some(bytes) = request(&mut stream) {
+            let text = String::from_utf8(bytes).expect("UTF-8");
+            let whole = "{\"choices\":[{\"message\":{\"content\":\" one two\"},\"finish_reason\":\
+                         \"length\"}],\"usage\":{\"prompt_tokens\":70,\"completion_tokens\":2}}";
+            let (status, json) = match &list {
+                Some(list) if text.starts_with("GET ") => (200, format!("{{\"data\":[{list}]}}")),
+                None if text.starts_with("GET ") => (404, "{}".to_owned()),
+                _ => (200, whole.to_owned()),
+            };
+            let reply = if text.contains("\"stream\":true") {
+                good_stream()
+            } else {
+                let head = "Content-Type: application/json\r\nContent-Length";
+                let length = json.len();
+                format!("HTTP/1.1 {status} X\r\n{head}: {length}\r\n\r\n{json}").into_bytes()
+            };
+            writing.lock().expect("nobody panics with it").push(text);
+            answer(&mut stream, &reply);
+        }
+    });
+    let mut scenario = Scenario::new("");
+    let path = scenario.config.trace.with_extension("json");
+    std::fs::write(&path, TWO).expect("the folder is writable");
+    scenario.config.trace = path;
+    scenario.config.readiness.ask_model = true;
+    let url = format!("http://{}/v1", server.address);
+    scenario.config.target = Target::parse(&url).expect("a loopback address");
+    let mut watch = Quiet::default();
+    onbeat::run::run(scenario.config.clone(), &mut watch).expect("it runs");
+    let seen = seen.lock().expect("nobody panics with it").clone();
+    (seen, watch.said)
+}
+
+#[test]
+fn requests_are_those_of_the_tool_and_a_known_model_is_asked_as_it_wants() {
+    let (seen, said) = seen_by(Some("Qwen3-Coder-mock"));
+    assert_eq!(seen.len(), 3, "{seen:?}");
+    assert!(seen[0].starts_with("GET /v1/models HTTP/1.1\r\n"), "{}", seen[0]);
+    let generation = "\"temperature\":0.7,\"top_p\":0.8,\"top_k\":20,\"repetition_penalty\":1.05}";
+    for (sent, keys) in seen[1..].iter().zip([
+        "\"max_tokens\":2,\"stream\":false,",
+        "\"max_tokens\":3,\"stream\":true,\"stream_options\":{\"include_usage\":true},",
+    ]) {
+        assert!(sent.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{sent}");
+        assert!(sent.contains("\r\nX-Session-ID: trace%20one\r\n"), "{sent}");
+        assert!(sent.contains("\r\nX-Correlation-ID: User-001\r\n"), "{sent}");
+        let end = format!("],\"model\":\"Qwen3-Coder-mock\",{keys}{generation}");
+        assert!(
+            sent.contains("\r\n\r\n{\"messages\":[{\"role\":") && sent.ends_with(&end),
+            "{sent}"
+        );
+    }
+    let reply = "{\"role\":\"assistant\",\"content\":\" one two\"}";
+    assert!(seen[2].contains(reply), "{}", seen[2]);
+    assert!(said.iter().any(|words| words.contains("temperature 0.7, top_p 0.8")), "{said:?}");
+}
+
+#[test]
+fn a_server_that_does_not_say_its_model_is_asked_all_the_same() {
+    let (seen, said) = seen_by(None);
+    assert_eq!(seen.len(), 3, "{seen:?}");
+    assert!(said.iter().any(|words| words.contains("does not say which models")), "{said:?}");
+    let end = ",\"model\":\"default\",\"max_tokens\":2,\"stream\":false}";
+    assert!(seen[1].ends_with(end), "{}", seen[1]);
 }

@@ -10,7 +10,7 @@ use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::record::Record;
 use onbeat_shared::trace::recorded::Content;
 use onbeat_shared::units::RequestIndex;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::plan::{Plan, id_of_copy};
 use crate::prompt::{TextKey, scope};
@@ -135,6 +135,31 @@ pub(crate) fn closing(
     object.pop();
     before.extend_from_slice(&object[1..]);
     Closing { before, after }
+}
+
+/// What stands behind the text of a user's request, with kv-cache-tester's keys in its order: what
+/// is `None` there and no member of the user's own is left out.
+///
+/// A member of the user's own takes the place of ours.
+pub(crate) fn closing_of_user(options: &RenderOptions, max_tokens: u32) -> Vec<u8> {
+    let mut members = Map::new();
+    members.insert("model".to_owned(), options.model.as_str().into());
+    members.insert("max_tokens".to_owned(), max_tokens.into());
+    members.insert("stream".to_owned(), options.streaming.into());
+    let usage = options.streaming && options.include_usage;
+    if usage {
+        members.insert("stream_options".to_owned(), json!({"include_usage": true}));
+    }
+    members.extend(options.generation.members().map(|(key, value)| (key.to_owned(), value)));
+    // A request that is not streamed has no options of its stream, whoever gives them.
+    let own = options.extra.iter().filter(|(key, _)| options.streaming || key != "stream_options");
+    members.extend(own.cloned());
+    if usage && let Some(Value::Object(own)) = members.get_mut("stream_options") {
+        own.entry("include_usage").or_insert(true.into());
+    }
+    let object = serde_json::to_vec(&members).expect("plain values serialise");
+    // The brackets of the whole are elsewhere: the opening one, that is.
+    [b"\"}],", &object[1..]].concat()
 }
 
 /// Adds the hints of one request, which stand between the pieces of its closing: block ids and

@@ -185,6 +185,9 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     if let Some(model) = readiness::model(&config.readiness, &config.target, way, &shape, watch) {
         config.render.model = model;
     }
+    if scripts.is_some() {
+        users::settle_generation(&mut config, watch);
+    }
     digesting.note(&config.trace, &mut trace)?;
     let log = LogFile::create(&config.output, config.overwrite)?;
     let plan = (plan, scripts);

@@ -12,6 +12,7 @@ use onbeat_shared::log::header::TraceSource;
 use onbeat_shared::log::user_facts::UserFacts;
 use onbeat_shared::trace::Trace;
 
+use crate::conductor::Watch;
 use crate::conductor::directing::UserJob;
 use crate::error::EngineError;
 use crate::plan::{Plan, Scripts};
@@ -53,8 +54,25 @@ pub(super) fn settle(config: &mut RunConfig) -> Result<(), EngineError> {
         ));
     }
     config.render.seed = config.users.prompt_seed;
+    // As kv-cache-tester asks: there is no option for the other name.
+    config.render.legacy_max_tokens = true;
     config.warm_connections.get_or_insert_with(|| warm_connections(&config.users));
     Ok(())
+}
+
+/// Asks the model as it wants to be asked, where the user does not say how.
+pub(super) fn settle_generation(config: &mut RunConfig, watch: &mut dyn Watch) {
+    let render = &mut config.render;
+    let generation = render.generation.for_model(&render.model);
+    if generation != render.generation {
+        render.generation = generation;
+        let members = generation.members().map(|(key, value)| format!("{key} {value}"));
+        let members: Vec<String> = members.collect();
+        watch.say(&format!(
+            "requests ask for {}, as such a model is asked; --temperature and its like say otherwise",
+            members.join(", ")
+        ));
+    }
 }
 
 /// Refuses to go on with other prompts, other conversations or at another pace.

@@ -25,7 +25,7 @@ use crate::limits::PROMPT_TOKENS_MAX;
 use crate::plan::script::{Part, Script, Scripts};
 use crate::policy::options::ReplyMode;
 use crate::prompt::vocabulary::Vocabulary;
-use crate::render::body::{Own, closing, opening};
+use crate::render::body::{closing_of_user, opening};
 use crate::render::replies::PAGE_BYTES;
 use crate::render::users::strip::HeadTexts;
 use crate::render::users::text::{Separators, Style, Written};
@@ -242,9 +242,8 @@ impl Scenes {
             let line = &mut self.lines[record as usize];
             let closings = &mut self.closings;
             line.closing = *known.entry((line.output, line.streamed)).or_insert_with(|| {
-                let limits = (Some(line.output.max(1)), None);
                 let way = &ways[usize::from(line.streamed)];
-                closings.push(put(&closing(way, limits, Own::default()).joined()));
+                closings.push(put(&closing_of_user(way, line.output.max(1))));
                 u32::try_from(closings.len() - 1).expect("fewer than records")
             });
         }
@@ -345,6 +344,15 @@ impl Scenes {
     pub fn is_open(&self, record: u32) -> bool {
         self.options.reply == ReplyMode::Live
             && Walk::new(self, record, Said::Open, false).any(|bit| bit == Bit::Open)
+    }
+
+    /// Whether a record's request can be sent: its conversation is played, and it is not too long.
+    ///
+    /// # Panics
+    /// When there is no such record.
+    #[must_use]
+    pub fn is_sent(&self, record: u32) -> bool {
+        self.lines[record as usize].sent
     }
 
     fn line_at(&self, place: u32) -> &Line {

@@ -5,7 +5,7 @@ use super::{
     When, act, agent, conversation, options, out, read, rendered, request, scripted, supply, turns,
 };
 use crate::plan::script::{ScriptOptions, scripts};
-use crate::render::{Destination, Secret};
+use crate::render::{Destination, Generation, Secret};
 
 const TOOL: &str = ",\"input_types\":[\"tool_result\"]";
 const WHOLE: &str = ",\"type\":\"n\"";
@@ -81,14 +81,28 @@ fn answers_are_streamed_as_recorded_unless_told_otherwise() {
 
 #[test]
 fn bodies_have_their_members_in_order() {
-    let extra = vec![("temperature".to_owned(), 0.5.into())];
-    let render = RenderOptions { extra, legacy_max_tokens: true, ..rendered() };
+    let extra = vec![("temperature".to_owned(), 0.5.into()), ("n".to_owned(), 1.into())];
+    let generation = Generation::default().for_model("Qwen3-Coder-mock");
+    let render = RenderOptions { extra, generation, ..rendered() };
     let all = sent(&render, options(ReplyMode::Recorded), 0);
     let keys: Vec<&String> = all[3].body.as_object().expect("an object").keys().collect();
     assert_eq!(
         keys,
-        ["messages", "model", "stream", "max_tokens", "temperature", "stream_options"]
+        [
+            "messages",
+            "model",
+            "max_tokens",
+            "stream",
+            "stream_options",
+            "temperature",
+            "top_p",
+            "top_k",
+            "repetition_penalty",
+            "n"
+        ]
     );
+    assert_eq!(all[3].body["temperature"], 0.5, "the user's own counts");
+    assert_eq!(all[3].body["top_k"], 20);
     assert_eq!(all[3].body["max_tokens"], 1, "none recorded is one");
     assert_eq!(all[3].roles(), ["user", "assistant", "user"]);
 }
