@@ -211,41 +211,17 @@ mod tests {
     fn a_user_driven_run() {
         let text = text(&sample_users::log(3, 6), false);
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
-        insta::assert_snapshot!(text, @r"
-        SCHEDULE     HELD: 27 of 27 requests sent; p99 lateness 39.74 us outside host stalls (limit 1,000)
-
-        Run          sample, traces (agentic), users, 2 cores of sample-host, 2026-01-02 03:04:05 UTC
-        Outcomes     25 ok, 2 failed (7.4 % of the 27 that ended by themselves)
-                     http_429 2
-                     first http_429: HTTP 429
-        Sending      users decide when: no rate was offered; at most 3 in flight
-        Host         no stall of the sending cores was seen
-
-                                  count       mean        p50        p90        p95        p99        max
-        lateness, us                 27      24.59      25.00      36.20      38.70      39.74      40.00
-          outside stalls             27      24.59      25.00      36.20      38.70      39.74      40.00
-          lone requests              21      26.00      27.00      35.00      39.00      39.80      40.00
-          in bursts                   6      19.67      18.00      30.50      34.25      37.25      38.00
-        TTFT, ms                     20      323.9      378.5      567.5      604.0      679.2      698.0
-        TTFT from due, ms            20      393.9      407.0      621.5      718.8      1,034      1,113
-        ITL, ms                      20      28.35      30.00      43.30      46.60      55.72      58.00
-        e2e, ms                      25      878.8      802.0      1,336      1,817      2,197      2,281
-        e2e from due, ms             25      974.8      849.0      1,446      2,005      2,245      2,281
-        queue time, ms               27      111.1      0.000      360.0      600.0      600.0      600.0
-        effective TTFT, ms           20      393.9      407.0      621.5      718.8      1,034      1,113
-        agent wait, ms                1      4,024      4,024      4,024      4,024      4,024      4,024
-        tokens/s per user            20      46.73      33.67      78.32      92.61      118.5      125.0
-        Latency is of successful requests; percentiles are interpolated linearly, from exact values.
-        Counting each failure as never answered, p99 TTFT is infinite and p99 e2e infinite.
-
-        Throughput   1.337 requests/s; tokens/s: input 2,652, output 31.18, total 2,683, peak output in one
-                     second 57.00
-                     successful requests over 18.70 s, first sending to last end; 1.429 requests/s of the
-                     sending window
-        Tokens       prompt 49,577, completion 583 (server usage)
-                     planned output 583: every answer has its planned length
-        Cache        ideal hit rate 64.5 % of input tokens (infinite prefix cache); server reports 62.0 % in
-                     25 answers
+        for part in [
+            "HELD: 27 of 27 requests sent; p99 lateness 39.74 us",
+            "Sending      users decide when: no rate was offered; at most 3 in flight",
+            "queue time, ms               27      111.1      0.000",
+            "effective TTFT, ms           20      393.9",
+            "agent wait, ms                1      4,024",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        let users = text.find("Users  ").map_or("", |at| &text[at..]);
+        insta::assert_snapshot!(users, @r"
         Users        6 users started, with 4 sub-agents; at most 5 at once; 5 completed, 1 truncated, 4
                      stopped by the end of the run
                      rate-limited 12 times: concurrency 3, decode 1, input_budget 1, output_budget 1,
