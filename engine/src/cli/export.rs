@@ -29,8 +29,8 @@ pub struct Args {
     #[arg(value_name = "RUN.beat")]
     pub log: PathBuf,
 
-    /// Write the files of another tool instead of a table: aiperf and kv-cache-tester write several,
-    /// into the folder --output.
+    /// Write the files of another tool instead of a table: aiperf and kv-cache-tester write
+    /// several, into the folder --output.
     #[arg(long = "as", value_enum, value_name = "TOOL", conflicts_with_all = ["format", "table"])]
     pub tool: Option<Tool>,
 

@@ -4,9 +4,9 @@
 //! Everything is made from the log once the run is over, so an interrupted run has its files too,
 //! and `onbeat export --as kv-cache-tester` makes the same ones later. A folder with files of an
 //! earlier run is refused before the run starts, unless it is replaced with `--force` or gone on
-//! with. A run that goes on (`--resume DIR`) writes the rows of the earlier one and then its own, in
-//! tables whose periods are counted on; its other files are its own, and where DIR is its folder,
-//! they replace the earlier ones. `progress.json` is written last.
+//! with. A run that goes on (`--resume DIR`) writes the rows of the earlier one and then its own,
+//! in tables whose periods are counted on; its other files are its own, and where DIR is its
+//! folder, they replace the earlier ones. `progress.json` is written last.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -196,6 +196,9 @@ impl<S: Clone + Serialize> Results<S> {
         }
         if self.graphs {
             pages(&mut files, run, report);
+        } else {
+            let views = View::ALL.map(View::file_name);
+            views.into_iter().chain([html::INDEX_FILE]).for_each(|name| files.take_away(name));
         }
         let progress = export.progress(state, earlier.map(|earlier| &earlier.progress));
         files.put(PROGRESS_FILE, |out| write_json(&progress, out));
@@ -343,6 +346,10 @@ mod tests {
         let names = write(&results, &run());
         assert!(names.iter().all(|name| !name.ends_with(".html")), "{names:?}");
         assert_eq!(names.last(), Some(&PROGRESS_FILE), "it says that the rest is there");
+        let (_folder, place) = left();
+        let results = Results::prepare(&place, false, None, true).expect("asked for");
+        write(&results, &run());
+        assert!(!place.join(html::INDEX_FILE).exists(), "it showed another run");
     }
 
     #[test]

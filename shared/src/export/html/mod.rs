@@ -4,7 +4,7 @@
 //! assessment periods; any other run has those that make sense without users, over slices of its
 //! time. Charts are SVG that is drawn here; a small script of ours adds what a pointer shows, zoom
 //! and dark colours. Numbers are the report's, and what has no data is a gap. Everything that came
-//! from a trace or a server is escaped: see [`words`].
+//! from a trace or a server is escaped.
 
 mod by_period;
 mod by_slice;
