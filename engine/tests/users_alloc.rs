@@ -103,6 +103,7 @@ fn act(scripts: &Scripts, cue: u32, user: u32, copy: u32) -> Act {
         turn,
         due: RunNanos(0),
         own_due: RunNanos(0),
+        at: RunNanos(0),
         after: None,
         copy,
         base_played: cue > 0,

@@ -59,9 +59,11 @@ pub struct Args {
 
 /// Options of `replay` that a plan does not depend on: taken, so that a replay command can be shown
 /// as a plan by changing one word, and said to change nothing.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct ReplayOnly {
     given: Vec<String>,
+    /// What a user's bodies depend on.
+    users: UserFlags,
 }
 
 /// Prints a plan.
@@ -75,11 +77,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let mut trace = trace::read(path, &args.trace.options())?;
     let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if let (Some(agentic), Some(found)) = (&trace.recorded.agentic, plan::steps(&trace)) {
-        if args.bodies {
-            let words = "--bodies: an agentic trace's bodies repeat what the server replies";
-            return Err(EngineError::Usage(words.into()));
-        }
-        return steps::run(&trace, agentic, &found, limit, out);
+        let users = args.unused.users.options(args.body.seed, &GoalFlags::default())?;
+        let scenes = args.bodies.then(|| steps::scenes(&trace, &users, render));
+        return steps::run(&trace, agentic, &found, scenes.transpose()?.as_ref(), limit, out);
     }
     trace::check_scheduled(path, &trace)?;
     let synthesised = plan::synthesise(&mut trace, &options)?;
@@ -244,7 +244,8 @@ impl FromArgMatches for ReplayOnly {
             matches.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine)
         };
         let name = |option: &clap::Arg| format!("--{}", option.get_long().unwrap_or_default());
-        Ok(Self { given: Self::options().get_arguments().filter(typed).map(name).collect() })
+        let given = Self::options().get_arguments().filter(typed).map(name).collect();
+        Ok(Self { given, users: UserFlags::from_arg_matches(matches)? })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

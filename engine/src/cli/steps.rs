@@ -13,9 +13,33 @@ use onbeat_shared::trace::agentic::Agentic;
 use crate::cli::plan::{Line, tell};
 use crate::cli::printing;
 use crate::error::EngineError;
-use crate::plan::Steps;
+use crate::plan::{Steps, scripts};
+use crate::policy::options::UserOptions;
+use crate::render::RenderOptions;
+use crate::render::users::{SceneOptions, Scenes};
 
-/// Prints the steps of an agentic trace, at most so many.
+/// The texts of bodies, as users of these options send them.
+///
+/// # Errors
+/// When no conversation may be played, or the bodies cannot be written.
+pub(super) fn scenes(
+    trace: &Trace,
+    users: &UserOptions,
+    render: RenderOptions,
+) -> Result<Scenes, EngineError> {
+    let render = RenderOptions { seed: users.prompt_seed, ..render.for_trace(trace, false)? };
+    let scripts = scripts(trace, &users.script)?;
+    let options = SceneOptions {
+        reply: users.reply,
+        stream_all: users.stream_all,
+        tool_role: users.tool_role,
+        cores: 1,
+        players: 0,
+    };
+    Ok(Scenes::new(trace, &scripts, &render, options)?)
+}
+
+/// Prints the steps of an agentic trace, at most so many, with their bodies where there are texts.
 ///
 /// # Errors
 /// When stdout cannot be written.
@@ -23,6 +47,7 @@ pub(super) fn run(
     trace: &Trace,
     agentic: &Agentic,
     steps: &Steps,
+    scenes: Option<&Scenes>,
     limit: usize,
     out: &mut dyn Write,
 ) -> Result<u8, EngineError> {
@@ -33,11 +58,12 @@ pub(super) fn run(
         let (times, are) = (counted(steps.cut, "think time"), agreeing(steps.cut, "is", "are"));
         tell(&format!("{times} {are} longer than the gap to fill: cut to it"));
     }
-    tell(
-        "conversations are planned as they were recorded: options of time and bodies do not count",
-    );
+    tell("conversations are planned as they were recorded: options of time do not count");
+    if let Some(scenes) = scenes {
+        tell_of_bodies(scenes, trace, limit);
+    }
     let mut out = BufWriter::with_capacity(1 << 16, out);
-    match print(trace, agentic, steps, limit, &mut out).and_then(|()| out.flush()) {
+    match print(trace, agentic, steps, scenes, limit, &mut out).and_then(|()| out.flush()) {
         // Whoever closed the pipe has read what it wanted.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         Err(error) => Err(printing(error)),
@@ -45,13 +71,31 @@ pub(super) fn run(
     }
 }
 
+fn tell_of_bodies(scenes: &Scenes, trace: &Trace, limit: usize) {
+    let shown = || (0_u32..).take(trace.records.len().min(limit));
+    let unsent = shown().filter(|&record| !scenes.is_sent(record)).count() as u64;
+    if unsent > 0 {
+        tell(&format!(
+            "{} {} never sent (--max-context, --min-requests) and {} no body",
+            counted(unsent, "request"),
+            agreeing(unsent, "is", "are"),
+            agreeing(unsent, "has", "have")
+        ));
+    }
+    if shown().any(|record| scenes.is_sent(record) && scenes.is_open(record)) {
+        tell("prompts repeat the server's replies, which are yet to come: null stands for them");
+    }
+}
+
 fn print(
     trace: &Trace,
     agentic: &Agentic,
     steps: &Steps,
+    scenes: Option<&Scenes>,
     limit: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let mut text = Vec::new();
     let mut hash_ids = Vec::new();
     for ((request, record), step) in (0_u32..).zip(&trace.records).zip(&steps.steps).take(limit) {
         hash_ids.clear();
@@ -75,8 +119,77 @@ fn print(
             cancel_after_ns: None,
             also_after: step.also_after.iter().map(|request| request.0).collect(),
         };
-        serde_json::to_writer(&mut *out, &line)?;
-        out.write_all(b"\n")?;
+        text.clear();
+        serde_json::to_writer(&mut text, &line)?;
+        if let Some(scenes) = scenes {
+            // The body is put in as it stands, so that its bytes are the ones that are sent.
+            text.pop();
+            text.extend_from_slice(b",\"body\":");
+            match scenes.is_sent(request) {
+                true => scenes.append_body(request, &mut text),
+                false => text.extend_from_slice(b"null"),
+            }
+            text.push(b'}');
+        }
+        text.push(b'\n');
+        out.write_all(&text)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::Value;
+
+    use crate::cli::plan;
+
+    #[derive(Debug, Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: plan::Args,
+    }
+
+    /// The lines of a plan of three requests, of which the last is too long to be sent.
+    fn printed(line: &str) -> Vec<Value> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("t.json");
+        let request = |input: u32, more: &str| {
+            let ids: Vec<u32> = (1..=input / 64).collect();
+            format!("{{\"t\":1,\"in\":{input},\"out\":9,\"hash_ids\":{ids:?}{more}}}")
+        };
+        let requests = [request(100, ""), request(300, ",\"type\":\"n\""), request(400, "")];
+        let requests = requests.join(",");
+        let text = format!("{{\"models\":[],\"tool_tokens\":100,\"requests\":[{requests}]}}");
+        std::fs::write(&path, text).expect("written");
+        let words = ["plan", path.to_str().expect("plain")];
+        let words = words.into_iter().chain(line.split_whitespace());
+        let only = Only::try_parse_from(words).expect("parses");
+        let mut out = Vec::new();
+        plan::run(&only.args, &mut out).expect("a plan");
+        let text = String::from_utf8(out).expect("UTF-8");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    #[test]
+    fn bodies_are_those_of_a_user_who_hears_what_was_recorded() {
+        let lines = printed("--bodies --reply-mode recorded --max-context 300");
+        let words = |body: &Value| -> Vec<usize> {
+            let messages = body["messages"].as_array().expect("messages");
+            let text = |message: &Value| message["content"].as_str().map(str::to_owned);
+            let count = |text: String| text.split_whitespace().count();
+            messages.iter().map(|message| text(message).map_or(0, count)).collect()
+        };
+        assert_eq!(words(&lines[0]["body"]), [100]);
+        assert_eq!(words(&lines[1]["body"]), [100, 9, 191]);
+        assert_eq!(lines[1]["body"]["stream"], false);
+        assert_eq!(lines[2]["body"], Value::Null, "it is never sent");
+        let live = printed("--bodies --max-context 300 --stream-all");
+        assert_eq!(words(&live[1]["body"]), [100, 0, 191]);
+        assert_eq!(live[1]["body"]["messages"][1]["content"], Value::Null);
+        assert_eq!(live[1]["body"]["stream"], true);
+        let other = printed("--bodies --max-context 300 --prompt-seed 7 --warm-prefix-pct 0");
+        assert_ne!(other[0]["body"], live[0]["body"]);
+        assert_eq!(printed("")[1].get("body"), None);
+    }
 }

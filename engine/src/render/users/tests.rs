@@ -8,7 +8,9 @@ use onbeat_shared::log::record::{UNKNOWN_TOKENS, Usage};
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::agentic::{Entry, Scope};
 use onbeat_shared::units::{RequestIndex, RunNanos, SessionIndex};
-use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy, any, prop, prop_assert, prop_assert_eq, proptest,
+};
 use proptest::test_runner::TestCaseError;
 use serde_json::Value;
 
@@ -22,6 +24,11 @@ use crate::render::{Endpoint, RenderError, RenderOptions, When};
 mod odd;
 mod played;
 mod shown;
+
+/// Conversations of a property: each is read from a file, and all pairs of prompts are compared.
+fn cases() -> ProptestConfig {
+    ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() }
+}
 
 /// Tokens of a block in most of these conversations.
 const BLOCK: u32 = 8;

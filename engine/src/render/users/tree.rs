@@ -40,6 +40,8 @@ pub(super) struct Line {
     pub(super) tool: bool,
     /// Whether its answer is to be streamed.
     pub(super) streamed: bool,
+    /// Whether its request may be sent.
+    pub(super) sent: bool,
     /// Whether it starts with what all users share.
     pub(super) warm: bool,
     /// Whether replies are needed no more once it has ended.
@@ -163,8 +165,9 @@ impl Growing<'_> {
         let warm = if turn.has_blocks { rules.warm_tokens.min(turn.input_tokens) } else { 0 };
         let whole = base.filter(|base| base.whole);
         let more = turn.input_tokens - keep;
-        // What all users share is one message: no reply stands in the middle of it.
-        let link = whole.filter(|_| more > 0 && keep >= warm);
+        // What all users share is one message: no reply stands in the middle of it, and none right
+        // behind it, where it would keep a later use of the conversation from differing.
+        let link = whole.filter(|_| more > 0 && (keep > warm || warm == 0));
         let (other, said) =
             link.and_then(|base| self.turn(base.record)).map_or((NONE, 0), |(other, said)| {
                 (if other == part && rules.live { said.record } else { NONE }, said.output_tokens)
@@ -184,6 +187,7 @@ impl Growing<'_> {
             link: link.is_some(),
             tool,
             streamed,
+            sent: !turn.too_long,
             warm: turn.has_blocks,
             parent,
             output: turn.output_tokens,
@@ -196,12 +200,11 @@ impl Growing<'_> {
     fn measure(&mut self) {
         for record in self.records().rev() {
             let line = *self.line(record);
-            let sent = self.turn(record).is_some_and(|(_, turn)| !turn.too_long);
-            if line.parent != NONE && (sent || line.until > line.keep) {
+            if line.parent != NONE && (line.sent || line.until > line.keep) {
                 let until = &mut self.line(line.parent).until;
                 *until = line.keep.max(*until);
             }
-            if !sent && line.until == line.keep {
+            if !line.sent && line.until == line.keep {
                 self.line(record).asked = NONE;
             }
         }
@@ -288,6 +291,7 @@ impl Line {
         link: false,
         tool: false,
         streamed: false,
+        sent: false,
         warm: false,
         frees: false,
         parent: NONE,
