@@ -208,27 +208,28 @@ impl Writing<'_> {
     }
 }
 
-/// Most players that a user of these parts can be at a time: itself, its detached sub-agents, and
-/// the most of those that start together.
+/// Most players that a user of these parts can be at a time: itself, the most of its sub-agents that
+/// start together, and all that nobody waits for, since they may go on beside whatever comes later.
 fn width(parts: &[Part]) -> u32 {
-    let mut widths = vec![1_u32; parts.len()];
+    // Of each part: itself and those it waits for, and those that nobody waits for.
+    let mut widths = vec![(1_u32, 0_u32); parts.len()];
     // Sub-agents have higher numbers than their parents.
     for (place, part) in parts.iter().enumerate().rev() {
-        let (mut detached, mut together, mut most) = (0_u32, 0_u32, 0_u32);
+        let (mut together, mut most, mut beside) = (0_u32, 0_u32, 0_u32);
         for cue in &part.cues {
             match *cue {
-                Cue::Agent { part, detached: true } => {
-                    detached = detached.saturating_add(widths[usize::from(part)]);
-                }
-                Cue::Agent { part, .. } => {
-                    together = together.saturating_add(widths[usize::from(part)]);
+                Cue::Agent { part, detached } => {
+                    let (own, its) = widths[usize::from(part)];
+                    beside = beside.saturating_add(its);
+                    let sum = if detached { &mut beside } else { &mut together };
+                    *sum = sum.saturating_add(own);
                     most = most.max(together);
                 }
                 Cue::Request(_) => together = 0,
                 Cue::Nothing => {}
             }
         }
-        widths[place] = 1_u32.saturating_add(detached).saturating_add(most);
+        widths[place] = (1_u32.saturating_add(most), beside);
     }
-    widths.first().copied().unwrap_or(0)
+    widths.first().map_or(0, |&(own, beside)| own.saturating_add(beside))
 }

@@ -56,6 +56,20 @@ fn a_conversation_becomes_parts_in_document_order() {
 }
 
 #[test]
+fn the_width_counts_detached_sub_agents_beside_all_that_comes_later() {
+    let one = || request(0, 64, &[1], "");
+    let beside = agent(",\"status\":\"async_launched\"", &[one()]);
+    let starts = agent("", &[one(), beside]);
+    let more = || agent("", &[one()]);
+    let trace = trace(&[("", vec![one(), starts, one(), more(), agent("", &[]), more(), one()])]);
+    let width = |detach_async: bool| {
+        let options = ScriptOptions { detach_async, ..ScriptOptions::default() };
+        scripts(&trace, &options).expect("played").scripts[0].width
+    };
+    assert_eq!((width(false), width(true)), (3, 4));
+}
+
+#[test]
 fn the_pool_is_what_the_options_let_in() {
     let of = |tokens| request(0, tokens, &[], "");
     let conversations = [

@@ -463,7 +463,11 @@ impl Players {
 
     /// A slot for a player that starts.
     fn take_slot(&mut self, who: Who, start: RunNanos) -> Who {
-        let place = self.free_slots.pop().expect("slots are made for every user that enters");
+        debug_assert!(!self.free_slots.is_empty(), "slots are made for every user that enters");
+        if self.free_slots.is_empty() {
+            self.make_slots(1 + self.slots.len() / 4);
+        }
+        let place = self.free_slots.pop().expect("just made");
         let who = Who { player: Player(place), ..who };
         self.slots[place as usize] = Slot { who, start, state: State::Going, ..Slot::FREE };
         who

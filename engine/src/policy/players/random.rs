@@ -66,6 +66,16 @@ struct Watch {
 }
 
 impl Watch {
+    fn new(scripts: Arc<Scripts>) -> Self {
+        Self {
+            scripts,
+            conversation_of: BTreeMap::new(),
+            known: BTreeMap::new(),
+            played: BTreeSet::new(),
+            left: BTreeSet::new(),
+        }
+    }
+
     fn cues(&self, user: u32, part: u16) -> &[Cue] {
         let script = &self.scripts.scripts[self.conversation_of[&user] as usize];
         &script.parts[usize::from(part)].cues
@@ -174,13 +184,7 @@ fn play(seed: u64) {
     let scripts = Arc::new(of(&conversations, &options));
     let sessions = Arc::new(AtomicU32::new(1_000));
     let mut players = Players::new(Arc::clone(&scripts), 2, seed, sessions);
-    let mut watch = Watch {
-        scripts,
-        conversation_of: BTreeMap::new(),
-        known: BTreeMap::new(),
-        played: BTreeSet::new(),
-        left: BTreeSet::new(),
-    };
+    let mut watch = Watch::new(scripts);
     let mut flying: Vec<(i64, Act, RequestIndex)> = Vec::new();
     let (mut now, mut next_request) = (0_i64, 0_u32);
     let mut to_come = 1..=12_u32;
