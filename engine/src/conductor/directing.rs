@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
+use onbeat_shared::counted::counted;
 use onbeat_shared::log::users::Assessment;
 use onbeat_shared::units::{CoreIndex, RunNanos};
 
@@ -39,6 +40,7 @@ pub(super) enum News {
 #[derive(Debug)]
 pub(super) struct Directing {
     director: Director,
+    run: Arc<UserRun>,
     news: Receiver<News>,
 }
 
@@ -48,8 +50,8 @@ impl Directing {
         // A few for each assessment period.
         let (sender, news) = unbounded();
         let UserJob { run, direction } = job;
-        let house = House { run, shared: Arc::clone(shared), news: sender };
-        Ok(Self { director: Director::start(direction, house)?, news })
+        let house = House { run: Arc::clone(&run), shared: Arc::clone(shared), news: sender };
+        Ok(Self { director: Director::start(direction, house)?, run, news })
     }
 
     /// What it has noted and said since anybody asked.
@@ -60,7 +62,16 @@ impl Directing {
     /// Ends it, once all cores have ended; how it went, and its last news.
     pub(super) fn end(self) -> Result<(Directed, Vec<News>), EngineError> {
         let directed = self.director.end()?;
-        Ok((directed, self.news.try_iter().collect()))
+        let mut news: Vec<News> = self.news.try_iter().collect();
+        let lost: u64 = self.run.cues.iter().map(|cues| cues.lost()).sum();
+        if lost > 0 {
+            news.push(News::Say(format!(
+                "the director was too slow for {} of the cores: what it decided from them may be \
+                 wrong, and what the log says is not",
+                counted(lost, "fact"),
+            )));
+        }
+        Ok((directed, news))
     }
 }
 
