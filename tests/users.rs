@@ -287,7 +287,8 @@ fn there_are_never_more_users_than_allowed_and_each_use_of_a_conversation_is_its
     assert!(peak(spans) <= 40);
     assert!(own.clone().count() > 30, "users that were done were replaced");
     let mut uses: HashMap<u32, Vec<u16>> = HashMap::new();
-    for user in own {
+    // One whom the end of the run kept from beginning has a number and nothing else.
+    for user in own.filter(|user| user.started.is_some()) {
         uses.entry(user.template.expect("known").0).or_default().push(user.copy);
     }
     for (conversation, copies) in &mut uses {

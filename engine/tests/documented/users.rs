@@ -233,3 +233,31 @@ fn every_other_option_of_the_page_is_taken() {
     let page = place.here.join("results/index.html");
     assert!(!page.exists(), "--skip-graphs");
 }
+
+#[test]
+fn options_of_users_and_of_a_schedule_are_told_where_the_other_is_meant() {
+    let place = Place::new();
+    let mock = MockProcess::start();
+    let schedule = "--replay-speedup 20 --fixed-schedule --warmup-request-count 1 --max-osl 5";
+    let output = place.typed(BASIC, &mock.url, "3", schedule);
+    let told = text(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{told}");
+    let words = "--replay-speedup, --fixed-schedule, --warmup-request-count change nothing: users";
+    assert!(
+        told.contains(words) && told.contains("--max-osl changes nothing: it is for"),
+        "{told}"
+    );
+    let rows = "{\"timestamp\":0,\"input_length\":20,\"output_length\":2}\n";
+    std::fs::write(place.here.join("rows.jsonl"), rows).expect("the folder is writable");
+    let users = "python trace_replay_tester.py rows.jsonl --api-endpoint x --output-dir out \
+                 --max-users 50 --recycle --fairness-window 60";
+    let output = place.typed(users, &mock.url, "3", "");
+    let told = text(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{told}");
+    let words = "--max-users, --recycle, --fairness-window change nothing: users replay agentic \
+                 traces, and this is mooncake_trace";
+    assert!(told.contains(words), "{told}");
+    assert_eq!(told.matches("change nothing").count(), 1, "{told}");
+    let left = std::fs::read_dir(place.here.join("out")).expect("it was made").count();
+    assert_eq!(left, 1, "the log, and none of the tool's files");
+}

@@ -20,8 +20,8 @@ pub struct GenerationFlags {
     #[arg(long, value_name = "SHARE", value_parser = top_p)]
     pub top_p: Option<f64>,
 
-    /// How many of the likeliest tokens are chosen from; -1 is all (default: the server's; 20 as for
-    /// --temperature).
+    /// How many of the likeliest tokens are chosen from; -1 is all (default: the server's; 20 as
+    /// for --temperature).
     #[arg(long, value_name = "TOKENS", value_parser = top_k)]
     pub top_k: Option<i64>,
 
