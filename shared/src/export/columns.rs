@@ -313,10 +313,14 @@ fn users<'a>() -> Vec<RequestColumn<'a>> {
             row.run.users.as_ref()?;
             Some(Value::Float(nanos(effective_ttft_ns(row.run, row.i)?) / 1e6))
         }),
-        int("ideal_set_tokens", "Blocks already sent in any place, in tokens; by users", |row| {
-            row.run.users.as_ref()?;
-            tokens(plan(row)?.ideal_set_tokens)
-        }),
+        int(
+            "ideal_set_tokens",
+            "Tokens of blocks of the user's request before it, in any place",
+            |row| {
+                row.run.users.as_ref()?;
+                tokens(plan(row)?.ideal_set_tokens)
+            },
+        ),
     ]
 }
 

@@ -257,7 +257,10 @@ mod tests {
         for row in rows {
             let [due, ready] = ["due_ns", "ready_ns"].map(|key| row[key].as_f64().expect(key));
             assert_eq!(row["queue_ms"], (ready - due) / 1e6);
-            assert!(row["ideal_set_tokens"].as_u64() > row["ideal_cached_tokens"].as_u64());
+            assert!(
+                row["ideal_set_tokens"].as_u64() > row["ideal_cached_tokens"].as_u64(),
+                "{row}"
+            );
         }
     }
 

@@ -112,6 +112,7 @@ fn metadata(run: &Run, number: u32) -> Option<Metadata<'_>> {
     let requests = &run.requests;
     let cancelled = requests.outcome(i) == Some(Outcome::Cancelled);
     let session = run.session_name(i);
+    let users = run.users.as_ref();
     Some(Metadata {
         session_num: number,
         x_request_id: format!("{}-{number}", run.manifest.run_id),
@@ -132,8 +133,10 @@ fn metadata(run: &Run, number: u32) -> Option<Metadata<'_>> {
         was_cancelled: cancelled,
         cancellation_time_ns: requests.done(i).filter(|_| cancelled).map(wall),
         context_overflow_skip: false,
-        agent_depth: 0,
-        root_correlation_id: session,
+        agent_depth: users.map_or(0, |users| users.depth(run.plan[i].session)),
+        root_correlation_id: users
+            .and_then(|users| users.root(run.plan[i].session))
+            .map_or(session, |root| Some(root.name.as_str()).filter(|name| !name.is_empty())),
     })
 }
 

@@ -1,8 +1,9 @@
 //! `user_lifecycle.csv`: what became of every user and sub-agent, by time.
 //!
 //! The events are the tool's three: started, completed, truncated. Here sub-agents have a start
-//! too, and a user that goes on in a later run a second one. A user that the run's end cut short has
-//! no end, as there. Counts are of a user's own requests; the tool counts sub-agents among them.
+//! too, and a user that goes on in a later run a second one. A user that the run's end cut short
+//! has no end, as there. Counts are of a user's own requests; the tool's, of
+//! its sub-agents as well.
 
 use super::cells::{Cell, Epoch};
 use crate::counted::grouped;

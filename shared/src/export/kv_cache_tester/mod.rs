@@ -24,7 +24,7 @@
 //!   sums over periods come from content events. `request_type` is how it was sent.
 //! * `cache_hit_blocks` and `avg_cache_hit_rate` are the tool's figure, the overlap of sets of
 //!   blocks; the longest common prefix is `ideal_cached_tokens` and `ideal_hit_rate`, and what the
-//!   server says `cached_tokens` and `reported_hit_rate`. The first request of an advanced user hits
+//!   server says `cached_tokens` and `reported_hit_rate`. An advanced user's first request hits
 //!   nothing of what it did not send; the tool counts that as hit.
 //! * `ttlt` ends with the last token; of a failure it is not known.
 //! * `delay_actual` equals `queue_time`, as there.

@@ -3,8 +3,8 @@
 //! The tool's two keys come first: `parameters` (its `TestConfig`) and `completed`. The state of
 //! users and pool is its owner's type; here it is a value that is written and given back. A run
 //! that goes on must play the same conversations with the same prompts at the same pace, or the
-//! tables of the two would not be one: [`Equal`] is what that depends on, and its `differences` name
-//! each option that says otherwise. Limits and the ramp may change.
+//! tables of the two would not be one: [`Equal`] is what that depends on, and its `differences`
+//! name each option that says otherwise. Limits and the ramp may change.
 
 use std::fmt;
 
