@@ -159,7 +159,8 @@ pub enum RampReason {
     Unknown = 0,
     /// All gates passed: as many as the headroom allows.
     Ramped = 1,
-    /// All gates passed; one, because it is one of the first ramps after a cooldown.
+    /// All gates passed; one, because it is one of the first two ramps of the run or after a
+    /// cooldown.
     Throttled = 2,
     /// No request completed its prefill.
     NoData = 3,
@@ -219,7 +220,7 @@ impl RampReason {
         match self {
             Self::Unknown => "a reason that this version does not know",
             Self::Ramped => "all gates passed",
-            Self::Throttled => "all gates passed, throttled after a cooldown",
+            Self::Throttled => "throttled after a cooldown",
             Self::NoData => "no request completed its prefill",
             Self::Ttft => "TTFT is not below its limit",
             Self::OutputRate => "output tokens per second and request are below their minimum",

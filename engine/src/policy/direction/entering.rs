@@ -101,7 +101,7 @@ impl Direction {
     ) -> Result<(), RampReason> {
         let working_set = self.working_set.tokens(now);
         // Then waiting changes nothing, and whoever is dearer than a whole budget has to start.
-        let is_alone = self.present() == 0 && self.budgets.is_whole(working_set);
+        let is_alone = self.playing.is_empty() && self.budgets.is_whole(working_set);
         let mut closed = RampReason::PoolEmpty;
         for nth in 1..=TRIES {
             let Some(pick) = self.pool.take() else { break };

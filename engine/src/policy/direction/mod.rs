@@ -367,7 +367,8 @@ impl Direction {
         if self.options.duration_ns.is_some_and(|duration_ns| now.0 >= duration_ns) {
             return Some(End::Duration);
         }
-        let nobody = self.present() == 0 && self.in_flight == 0 && self.held.is_empty();
+        // A user leaves after its last request and its last sub-agent have ended.
+        let nobody = self.playing.is_empty() && self.held.is_empty();
         let nobody_will = self.owed == 0 || self.pool.is_empty();
         (nobody && nobody_will).then_some(End::AllPlayed)
     }
