@@ -221,7 +221,8 @@ pub enum Record {
         /// Tokens of its prompt that an endless cache has: the longest prefix of block ids that
         /// this run has sent, the warm prefix included.
         ideal_cached: Option<u32>,
-        /// The same for blocks in any place (the tool's figure).
+        /// Tokens of blocks that the request before it of the same session had, in any place (the
+        /// tool's figure, which knows no warm prefix).
         ideal_set: Option<u32>,
         /// More facts.
         flags: StepFlags,

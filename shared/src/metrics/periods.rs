@@ -145,7 +145,8 @@ pub struct PeriodCache {
     pub new_tokens: u64,
     /// `ideal_cached_tokens` / `ideal_of_tokens`.
     pub ideal_hit_rate: Option<f64>,
-    /// The same with blocks sent in any place (the tool's `avg_cache_hit_rate`).
+    /// The same with blocks that the request before it of the same user had, in any place (the
+    /// tool's `avg_cache_hit_rate`).
     pub ideal_set_overlap_rate: Option<f64>,
     /// Σ cached / Σ prompt tokens, over requests that report both.
     pub reported_hit_rate: Option<f64>,

@@ -108,12 +108,22 @@ impl Users {
     /// session that the log does not know.
     #[must_use]
     pub fn root(&self, session: SessionIndex) -> Option<&User> {
-        let mut user = self.users.get(session.as_usize())?;
+        self.line(session).last()
+    }
+
+    /// How many users stand above a session's: 0 for a user, 1 for its sub-agents.
+    #[must_use]
+    pub fn depth(&self, session: SessionIndex) -> u32 {
+        u32::try_from(self.line(session).skip(1).count()).unwrap_or(u32::MAX)
+    }
+
+    /// The user of a session, who started it, and so on.
+    fn line(&self, session: SessionIndex) -> impl Iterator<Item = &User> {
         // Sessions are numbered as they begin, so a parent has a smaller number.
-        while let Some(parent) = user.parent.filter(|&parent| parent < user.session) {
-            user = self.users.get(parent.as_usize())?;
-        }
-        Some(user)
+        std::iter::successors(self.users.get(session.as_usize()), |user| {
+            let parent = user.parent.filter(|&parent| parent < user.session)?;
+            self.users.get(parent.as_usize())
+        })
     }
 
     /// Rare facts about request `i`.

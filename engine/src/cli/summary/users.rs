@@ -140,7 +140,7 @@ fn entry(page: &mut Page, period: &Period) {
     page.entry(
         "",
         &format!(
-            "Requests: {} sent, {} ok ({} new, {} prior), {} failed, {} in flight",
+            "Requests: {} sent, {} ok ({} new, {} prior), {} not ok, {} in flight",
             group(requests.sent),
             group(requests.ok),
             group(requests.ok_sent_in_period),
@@ -236,21 +236,21 @@ mod tests {
                      5 answers in one piece: no TTFT, not counted (--stream-all streams)
 
         Period 1     0.0 to 5.0 s. Users: 2 total (0 active, 0 idle, 2 rate-limited)
-                     Requests: 10 sent, 7 ok (7 new, 0 prior), 2 failed, 1 in flight
+                     Requests: 10 sent, 7 ok (7 new, 0 prior), 2 not ok, 1 in flight
                      Tokens/s: input 2,364, output 29.20; cache hit rate: ideal 54.2 %, server 51.0 %
-                     TTFT: p50 413.0, p95 484.8, max 502.0 ms; ramp: +1 (all gates passed, throttled after a
-                     cooldown, headroom 68 %)
+                     TTFT: p50 413.0, p95 484.8, max 502.0 ms; ramp: +1 (throttled after a cooldown,
+                     headroom 68 %)
         Period 2     5.0 to 10.0 s. Users: 2 total (1 active, 0 idle, 1 rate-limited)
-                     Requests: 5 sent, 5 ok (4 new, 1 prior), 0 failed, 1 in flight
+                     Requests: 5 sent, 5 ok (4 new, 1 prior), 0 not ok, 1 in flight
                      Tokens/s: input 1,665, output 23.20; cache hit rate: ideal 68.9 %, server 66.0 %
-                     TTFT: p50 163.0, p95 535.2, max 564.0 ms; ramp: +1 (all gates passed, throttled after a
-                     cooldown, headroom 68 %)
+                     TTFT: p50 163.0, p95 535.2, max 564.0 ms; ramp: +1 (throttled after a cooldown,
+                     headroom 68 %)
         Period 3     10.0 to 15.0 s. Users: 2 total (0 active, 0 idle, 2 rate-limited)
-                     Requests: 6 sent, 7 ok (6 new, 1 prior), 0 failed, 0 in flight
+                     Requests: 6 sent, 7 ok (6 new, 1 prior), 0 not ok, 0 in flight
                      Tokens/s: input 2,900, output 33.60; cache hit rate: ideal 72.5 %, server 70.5 %
                      TTFT: p50 446.0, p95 510.1, max 513.0 ms; ramp: +1 (all gates passed, headroom 68 %)
         Period 4     15.0 to 18.7 s, the last part. Users: 4 total (4 active, 0 idle, 0 rate-limited)
-                     Requests: 6 sent, 6 ok (6 new, 0 prior), 0 failed, 0 in flight
+                     Requests: 6 sent, 6 ok (6 new, 0 prior), 0 not ok, 0 in flight
                      Tokens/s: input 4,038, output 41.38; cache hit rate: ideal 62.0 %, server 60.1 %
                      TTFT: p50 207.0, p95 673.2, max 698.0 ms; ramp: +0 (the run ended, headroom 68 %)
         Prompt tokens, TTFT and cache hits count in the period of the first token, output tokens in that of
