@@ -239,6 +239,7 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
         limits: Limits::default(),
         warm_connections: None,
         max_connections: None,
+        memory: None,
         drain_ns: 1_000_000_000,
         output,
         overwrite: false,

@@ -69,9 +69,9 @@ pub(crate) fn literal_text(case: &Case, found: &mut Findings) {
 pub(crate) fn memory(case: &Case, found: &mut Findings) {
     const ALL: u64 = 2_000_000;
     let (rows, options, cap_kib) = if cfg!(debug_assertions) {
-        (ALL / 20, ["1", "64MB"], 192 << 10)
+        (ALL / 20, ["1", "192MiB"], 192 << 10)
     } else {
-        (ALL, ["10", "256MB"], 1 << 20)
+        (ALL, ["10", "1GiB"], 1 << 20)
     };
     let mut child = match Command::new("python3")
         .arg(case.file("gen.py"))

@@ -94,6 +94,7 @@ impl Args {
             warm_connections: self.target.warm_connections,
             max_connections: self.target.connections(self.timing.names_a_schedule())?,
             drain_ns: self.run.drain_ns(),
+            memory: self.body.render_budget,
             output: self.run.log_path(&time_stamp()),
             overwrite: self.run.force,
             max_lateness_us: self.run.max_lateness_us,

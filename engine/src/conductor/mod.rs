@@ -7,6 +7,7 @@
 
 pub mod directing;
 pub mod director;
+pub mod footprint;
 pub mod host;
 mod late_digest;
 pub mod log_file;
@@ -40,7 +41,7 @@ use crate::render::Renderer;
 use crate::render::supply::Source;
 use crate::replayer::counters::{Counters, Snapshot};
 use crate::replayer::realtime::Realtime;
-use crate::replayer::sink::{BLOCKS_PER_CORE, Exchange, Sink};
+use crate::replayer::sink::{Exchange, Sink};
 use crate::replayer::{Assignment, CoreReady, Shared, Stop, affinity, run_core};
 use crate::trace::Digesting;
 
@@ -284,7 +285,7 @@ impl Cores {
         };
         for assignment in assignments {
             let counters = Arc::new(Counters::new());
-            let exchange = Arc::new(Exchange::new(assignment.core, BLOCKS_PER_CORE));
+            let exchange = Arc::new(Exchange::new(assignment.core, assignment.log_blocks));
             cores.counters.push(Arc::clone(&counters));
             cores.exchanges.push(Arc::clone(&exchange));
             let (assignment, shared, sender) =

@@ -272,7 +272,7 @@ impl Renderer {
         let least: u64 = demands.iter().map(|demand| demand.largest).sum();
         let needed = fixed + least * PAGE_COST;
         if needed > budget.bytes {
-            let Budget { bytes: budget, named } = budget;
+            let (named, needed, budget) = (budget.named, needed + budget.held, budget.told());
             return Err(RenderError::WindowOverBudget { needed, budget, named });
         }
         let spare = (budget.bytes - fixed) / PAGE_COST - least;
@@ -329,13 +329,14 @@ mod tests {
     }
 
     fn renderer(plan: &Arc<Plan>, trace: &Trace, cores: u16, bytes: u64) -> Renderer {
-        let (options, budget) = (RenderOptions::default(), Budget { bytes, named: true });
+        let (options, budget) = (RenderOptions::default(), Budget { bytes, held: 0, named: true });
         Renderer::new(Arc::clone(plan), trace.clone(), options, cores, budget).expect("it fits")
     }
 
     /// The smallest budget that is not refused.
     fn least(plan: &Arc<Plan>, trace: &Trace, cores: u16) -> u64 {
-        let (options, budget) = (RenderOptions::default(), Budget { bytes: 0, named: true });
+        let (options, budget) =
+            (RenderOptions::default(), Budget { bytes: 0, held: 0, named: true });
         let refused = Renderer::new(Arc::clone(plan), trace.clone(), options, cores, budget);
         match refused {
             Err(RenderError::WindowOverBudget { needed, .. }) => needed,

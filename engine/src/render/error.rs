@@ -98,7 +98,7 @@ impl fmt::Display for RenderError {
         match self {
             Self::OverBudget { needed, budget, named } => write!(
                 out,
-                "the rendered requests need {needed} bytes and may take {budget} ({}); render them \
+                "to render all requests takes {needed} bytes and may take {budget} ({}); render them \
                  during the run (--render ahead), plan fewer (--request-count, \
                  --benchmark-duration, a window) or raise --render-budget",
                 limit(*named)
@@ -106,7 +106,8 @@ impl fmt::Display for RenderError {
             Self::WindowOverBudget { needed, budget, named } => write!(
                 out,
                 "rendering ahead needs {needed} bytes, so that the largest request of every core \
-                 fits, and may take {budget} ({}); raise --render-budget or send from fewer --cores",
+                 fits, and may take {budget} ({}); raise --render-budget to that, or send from \
+                 fewer --cores",
                 limit(*named)
             ),
             Self::Prompt { file, row, tokens } => write!(

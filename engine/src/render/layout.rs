@@ -51,7 +51,11 @@ impl Layout {
     /// Looks at all requests: how many words are kept. [`Layout::place`] then orders them.
     pub(crate) fn measure(plan: &Plan, trace: &Trace) -> Self {
         let mut layout = Self {
-            numbering: Numbering::of(&trace.blocks),
+            // Recorded prompts have no text of blocks, and may have millions of ids.
+            numbering: match trace.recorded.prompts {
+                true => Numbering::Same(0),
+                false => Numbering::of(&trace.blocks),
+            },
             item_of_block: Vec::new(),
             item_of_tail: Vec::new(),
             items: Vec::new(),

@@ -1,4 +1,5 @@
 //! How much memory the rendered requests may take when the user does not say: half of what is free.
+//! And how much the process has by now, for users who say how much it may have.
 //!
 //! Free is what the kernel calls available, or what the control group leaves when that is less, as
 //! in containers. Where neither can be read, a gibibyte is assumed.
@@ -7,6 +8,29 @@ use std::fs;
 
 /// Assumed when the system says nothing: enough for every public trace's first minutes.
 const UNKNOWN_FREE_BYTES: u64 = 2 << 30;
+
+/// What this process has of memory, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resident {
+    /// Now.
+    pub now: u64,
+    /// At most so far.
+    pub peak: u64,
+}
+
+/// What this process has of memory; `None` where the system does not say.
+#[must_use]
+pub fn resident() -> Option<Resident> {
+    fs::read_to_string("/proc/self/status").ok().as_deref().and_then(resident_in)
+}
+
+fn resident_in(status: &str) -> Option<Resident> {
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    };
+    Some(Resident { now: bytes("VmRSS:")?, peak: bytes("VmHWM:")? })
+}
 
 /// Half of the memory that is free now, in bytes.
 pub(crate) fn default_budget() -> u64 {
@@ -41,5 +65,13 @@ mod tests {
         assert_eq!(available(text), Some(42 << 10));
         assert_eq!(available("MemTotal: 1 kB\n"), None);
         assert!(default_budget() > 0);
+    }
+
+    #[test]
+    fn a_process_knows_what_it_has() {
+        let text = "VmPeak:\t 9 kB\nVmHWM:\t    7 kB\nVmRSS:\t    5 kB\n";
+        assert_eq!(resident_in(text), Some(Resident { now: 5 << 10, peak: 7 << 10 }));
+        assert_eq!(resident_in("VmRSS: 1 kB\n"), None);
+        assert!(resident().is_none_or(|resident| resident.now > 0));
     }
 }

@@ -50,6 +50,7 @@ pub use crate::render::generation::Generation;
 pub use crate::render::head::{head_of_question, request_path};
 use crate::render::history::{ASSISTANT, Histories, USER};
 use crate::render::layout::Layout;
+pub use crate::render::memory::{Resident, resident};
 pub use crate::render::options::{Context, Destination, Endpoint, RenderOptions, When};
 pub use crate::render::secret::Secret;
 use crate::render::supply::{Parts, Source};
@@ -89,13 +90,18 @@ pub struct Prepared {
 /// How much memory rendered requests may take.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
+    /// For rendered requests.
     bytes: u64,
+    /// What is held beside them and was counted already.
+    held: u64,
     /// Whether the user named it.
     named: bool,
 }
 
 /// Bytes of a request beside its text, about: its own half of the head, its parts, its numbers.
 const REQUEST_BYTES: u64 = 256;
+/// What a request with hints has more, beside its ids: all that stands behind its text.
+const HINTED_BYTES: u64 = 128;
 
 /// Renders every request of a plan, or prepares to render it during the run on `cores` cores. The
 /// trace is kept only as long as something is to be rendered.
@@ -141,17 +147,42 @@ pub fn prepare(
     check_prompts(&plan, &trace)?;
     let plan = Arc::new(plan);
     let mut budget = Budget::of(&options);
-    if !budget.named {
+    if budget.named {
+        budget = budget.beside(&trace.recorded.texts);
+    } else {
         budget.bytes = budget.bytes.min(RENDER_AHEAD_BYTES);
     }
     let renderer = Renderer::new(Arc::clone(&plan), trace, options, cores, budget)?;
     Ok(Prepared { plan, source: renderer.source(), renderer: Some(renderer) })
 }
 
-/// Most memory, in bytes, that rendered requests, and recorded texts before them, may take.
+/// Most memory, in bytes, that rendered requests may take.
 #[must_use]
 pub fn budget_bytes(options: &RenderOptions) -> u64 {
     Budget::of(options).bytes
+}
+
+/// Most memory, in bytes, that recorded texts may take before they are rendered: where all requests
+/// are rendered at once they are a part of them, else requests need room beside them.
+#[must_use]
+pub fn texts_budget(plan: &Plan, trace: &Trace, options: &RenderOptions) -> u64 {
+    let budget = Budget::of(options).bytes;
+    match options.when {
+        When::Ahead => budget / 2,
+        When::All | When::Auto => budget.saturating_sub(around_at_most(plan, trace, options)),
+    }
+}
+
+/// Bytes that all requests have beside their texts, at most about.
+fn around_at_most(plan: &Plan, trace: &Trace, options: &RenderOptions) -> u64 {
+    /// Digits of an id, and what parts it from the next.
+    const ID_BYTES: u64 = 21;
+    let mut bytes = REQUEST_BYTES * plan.rows.len() as u64;
+    if trace.recorded.prompts && !options.omit_kv_hints {
+        let ids: u64 = plan.rows.iter().map(|row| u64::from(row.blocks)).sum();
+        bytes = bytes.saturating_add(HINTED_BYTES * plan.rows.len() as u64 + ID_BYTES * ids);
+    }
+    bytes
 }
 
 /// Most memory, in bytes, that replies may take beside rendered requests.
@@ -177,7 +208,7 @@ fn measured(plan: &Plan, trace: &Trace, options: &RenderOptions) -> Result<Layou
     check_prompts(plan, trace)?;
     let layout = Layout::measure(plan, trace);
     let expected = Vocabulary::shared().expected_bytes(layout.words());
-    let expected = expected.saturating_add(REQUEST_BYTES * plan.rows.len() as u64);
+    let expected = expected.saturating_add(around_at_most(plan, trace, options));
     let texts = &trace.recorded.texts;
     let budget = Budget::of(options);
     budget.check(expected.saturating_add(texts.bytes()))?;
@@ -314,8 +345,22 @@ impl<'a> Preview<'a> {
 
 impl Budget {
     fn of(options: &RenderOptions) -> Self {
-        let bytes = options.budget_bytes.unwrap_or_else(memory::default_budget);
-        Self { bytes, named: options.budget_bytes.is_some() }
+        let Some(named) = options.budget_bytes else {
+            return Self { bytes: memory::default_budget(), held: 0, named: false };
+        };
+        let held = options.held_bytes.min(named);
+        Self { bytes: named - held, held: options.held_bytes, named: true }
+    }
+
+    /// What is left for rendered requests beside texts that are in memory.
+    fn beside(self, texts: &Texts) -> Self {
+        let texts = texts.memory_bytes();
+        Self { bytes: self.bytes.saturating_sub(texts), held: self.held + texts, ..self }
+    }
+
+    /// Of how many bytes a message speaks: what a user named is for all of it.
+    const fn told(self) -> u64 {
+        self.bytes.saturating_add(self.held)
     }
 
     fn check(self, needed: u64) -> Result<(), RenderError> {
@@ -323,7 +368,8 @@ impl Budget {
     }
 
     const fn exceeded(self, needed: u64) -> RenderError {
-        RenderError::OverBudget { needed, budget: self.bytes, named: self.named }
+        let needed = needed.saturating_add(self.held);
+        RenderError::OverBudget { needed, budget: self.told(), named: self.named }
     }
 }
 

@@ -100,9 +100,12 @@ pub struct RenderOptions {
     pub run_id: String,
     /// When requests are rendered.
     pub when: When,
-    /// Most bytes that rendered requests may take at a time; `None`: half of the memory that is
-    /// free.
+    /// Most bytes that rendered requests, and what is held beside them, may take at a time; `None`:
+    /// half of the memory that is free, for the requests.
     pub budget_bytes: Option<u64>,
+    /// What is held beside them within `budget_bytes`: everything else of the process, where the
+    /// budget is for all of it.
+    pub held_bytes: u64,
     /// Threads that render; the bytes do not depend on it.
     pub threads: NonZero<usize>,
 }
@@ -219,6 +222,7 @@ impl Default for RenderOptions {
             run_id: "plan".to_owned(),
             when: When::Auto,
             budget_bytes: None,
+            held_bytes: 0,
             threads: NonZero::<usize>::MIN,
         }
     }

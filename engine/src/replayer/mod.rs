@@ -74,6 +74,8 @@ pub struct Assignment {
     pub core: CoreIndex,
     /// The CPU to run on; `None` leaves it to the kernel.
     pub cpu: Option<u16>,
+    /// Blocks of its log, see [`sink`].
+    pub log_blocks: usize,
     /// How sockets are driven.
     pub driver: DriverKind,
     /// For each server, where to connect, and from where.

@@ -40,6 +40,7 @@ pub(crate) fn job(listener: &TcpListener, trace: &str) -> (Assignment, Arc<Share
     let plan = plan::build(&trace, &PlanOptions::default()).expect("a plan");
     let bodies = render::render(&plan, &trace, &RenderOptions::default()).expect("small");
     let assignment = Assignment {
+        log_blocks: super::sink::BLOCKS_PER_CORE,
         core: CoreIndex(0),
         cpu: None,
         driver: DriverKind::Epoll,

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use onbeat_shared::counted::counted;
 use onbeat_shared::foreign::shown_path;
-use onbeat_shared::log::header::{Manifest, Pacing as PacingFacts, Tls, TraceSource};
+use onbeat_shared::log::header::{CacheSize, Manifest, Pacing as PacingFacts, Tls, TraceSource};
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::{CoreIndex, NANOS_PER_SECOND};
 
 use crate::clock::unix_ns;
+use crate::conductor::footprint;
 use crate::conductor::log_file::LogFile;
 use crate::conductor::{
     Conducted, Job, Watch, conduct, host, memory_node, warm_connections, warm_requests,
@@ -86,6 +87,9 @@ pub struct RunConfig {
     pub max_connections: Option<usize>,
     /// How long requests in flight may finish after a stop.
     pub drain_ns: i64,
+    /// Most memory of the whole process, in bytes; `None`: what requests may take is all that
+    /// counts, see [`RenderOptions::budget_bytes`].
+    pub memory: Option<u64>,
     /// The log.
     pub output: PathBuf,
     /// Replace a log that is already there.
@@ -166,7 +170,11 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
             shown_path(&config.trace)
         )));
     }
+    let cache_curve = plan::cache_curve(&trace, &plan);
+    keep_within(&mut config, &trace, &plan, cpus.len())?;
     load_prompts(&config, &mut trace, &plan)?;
+    // What reading them took is not given back to the system at once.
+    keep_within(&mut config, &trace, &plan, cpus.len())?;
     digesting.hold(false);
     go_on(watch)?;
     let driver = choose_driver(config.driver, watch);
@@ -190,9 +198,23 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     }
     digesting.note(&config.trace, &mut trace)?;
     let log = LogFile::create(&config.output, config.overwrite)?;
-    let plan = (plan, scripts);
-    let ran = replay(&config, trace, plan, &cpus, driver, reached, (log, digesting), watch);
+    let (plan, log) = ((plan, scripts), (log, digesting, cache_curve));
+    let ran = replay(&config, trace, plan, &cpus, driver, reached, log, watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
+}
+
+/// Sees to it that the process stays within its memory, if that is limited.
+fn keep_within(
+    config: &mut RunConfig,
+    trace: &Trace,
+    plan: &Plan,
+    cores: usize,
+) -> Result<(), EngineError> {
+    if let (Some(budget), Some(resident)) = (config.memory, render::resident()) {
+        config.render.budget_bytes = Some(budget);
+        config.render.held_bytes = footprint::held(budget, resident, trace, plan, cores)?;
+    }
+    Ok(())
 }
 
 /// Reads what the trace holds of planned requests, where it holds any.
@@ -201,7 +223,7 @@ fn load_prompts(config: &RunConfig, trace: &mut Trace, plan: &Plan) -> Result<()
     for &record in &plan.record_of {
         wanted[record as usize] = true;
     }
-    let memory = render::budget_bytes(&config.render);
+    let memory = render::texts_budget(plan, trace, &config.render);
     Ok(trace::load_prompts(&config.trace, trace, &|record| wanted[record as usize], memory)?)
 }
 
@@ -238,7 +260,7 @@ fn replay(
     cpus: &[u16],
     driver: DriverKind,
     reached: Vec<Reached>,
-    (log, digesting): (LogFile, trace::Digesting),
+    (log, digesting, cache_curve): (LogFile, trace::Digesting, Vec<CacheSize>),
     watch: &mut dyn Watch,
 ) -> Result<Conducted, EngineError> {
     let options = RenderOptions {
@@ -251,6 +273,7 @@ fn replay(
     };
     let options = options.for_trace(&trace, config.plan.force_min_tokens)?;
     let mut manifest = manifest(config, &trace, &plan, &options, (cpus, driver), &reached);
+    manifest.cache_curve = cache_curve;
     if config.wishes.numa_local {
         let node = memory_node::prefer(cpus);
         node.shortfall().iter().for_each(|words| watch.say(words));
@@ -332,7 +355,7 @@ fn manifest(
         memory_lock: None,
         memory_node: None,
         realtime: None,
-        cache_curve: plan::cache_curve(trace, plan),
+        cache_curve: Vec::new(),
         warm_up: None,
         tls: reached.iter().find_map(|reached| reached.tls.clone()).map(|facts| Tls {
             version: facts.version,
@@ -488,6 +511,7 @@ fn assign(
             warm_connections::for_each_server(&plan.rows, core, ways.len(), config.reuse, warm);
         Assignment {
             core,
+            log_blocks: footprint::log_blocks(config.memory, cpus.len()),
             cpu: Some(cpu),
             driver,
             ways: ways.to_vec(),

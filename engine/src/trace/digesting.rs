@@ -14,8 +14,8 @@ use crate::trace::columns::{Digest, shards};
 use crate::trace::sniff::{self, Look};
 use crate::trace::{TraceError, TraceOptions, is_columns};
 
-/// A trace of no more bytes is read in a tenth of a second, before anything has to wait for it.
-const AT_ONCE_BYTES: u64 = 128 << 20;
+/// A trace of no more bytes is read in ten milliseconds, before anything has to wait for it.
+const AT_ONCE_BYTES: u64 = 16 << 20;
 
 /// The digest of a trace of columns whose prompts follow; for any other trace,
 /// [`load`](crate::trace::load) computes it and there is nothing to be done here.

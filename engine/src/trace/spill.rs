@@ -46,6 +46,7 @@ impl<'a> Keeper<'a> {
         if self.spill.is_none() && texts.copied_bytes() <= self.limit {
             return Ok(());
         }
+        texts.pass();
         self.move_out(texts.take_full_chunks())
     }
 

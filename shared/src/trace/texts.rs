@@ -21,6 +21,8 @@ pub struct Texts {
     bytes: u64,
     /// How many chunks, from the first on, were taken out.
     taken: usize,
+    /// Whether chunks are moved elsewhere as soon as they are full.
+    passing: bool,
     /// Where the chunks are instead of here.
     elsewhere: Option<Arc<dyn Elsewhere>>,
     /// Bytes of the texts that stay where they came from.
@@ -68,6 +70,9 @@ const STANDING: u32 = 1 << 31;
 const CHUNK_BYTES: usize = 16 << 20;
 /// A new chunk's room: a text that is longer gets its own.
 const CHUNK_ROOM: usize = CHUNK_BYTES + (1 << 20);
+/// The same of chunks that are moved elsewhere: that they are few does not count then, and all that
+/// is in memory is two of them.
+const PASSING_BYTES: usize = 1 << 20;
 
 impl Texts {
     /// Room for the texts of so many records; each is empty until [`Texts::put`].
@@ -118,12 +123,13 @@ impl Texts {
 
     /// Adds a text of about `room` bytes.
     fn add(&mut self, record: u32, room: usize, write: impl FnOnce(&mut Vec<u8>)) {
-        let full = self
-            .chunks
-            .last()
-            .is_none_or(|chunk| chunk.len() >= CHUNK_BYTES || chunk.len() + room > CHUNK_ROOM);
-        if full {
-            self.chunks.push(Vec::with_capacity(CHUNK_ROOM.max(room)));
+        let (most, most_room) = match self.passing {
+            true => (PASSING_BYTES, PASSING_BYTES),
+            false => (CHUNK_BYTES, CHUNK_ROOM),
+        };
+        let full = |chunk: &Vec<u8>| chunk.len() >= most || chunk.len() + room > most_room;
+        if self.chunks.last().is_none_or(full) {
+            self.chunks.push(Vec::with_capacity(most_room.max(room)));
         }
         let number = u32::try_from(self.chunks.len() - 1).expect("chunks are large");
         let chunk = self.chunks.last_mut().expect("one was added if there was none");
@@ -273,6 +279,11 @@ impl Texts {
     #[must_use]
     pub const fn copied_bytes(&self) -> u64 {
         self.bytes - self.standing_bytes
+    }
+
+    /// Chunks are moved elsewhere from now on: they are small.
+    pub const fn pass(&mut self) {
+        self.passing = true;
     }
 
     /// Takes out the chunks that nothing is added to any more, with their numbers.

@@ -88,11 +88,13 @@ pub struct BodyFlags {
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     pub render: WhenFlag,
 
-    /// Most memory that rendered requests may take at a time, like 800MB or 4GiB (default: half of
-    /// what is free; at most 4GiB if they are rendered during the run). A run takes more beside
-    /// them: 64 MiB of log buffers for each core, the plan and the trace without its texts (some
-    /// hundred bytes for each request, 8 for each block id), up to a quarter of the budget for
-    /// replies that later turns repeat, and at its end the log that the summary is made of.
+    /// Most memory that a run may take, like 800MB or 4GiB: all of the process, from the trace to
+    /// the last request; what the trace and its plan leave of it is for log buffers, prompts and
+    /// rendered requests, a quarter of these for replies that later turns repeat. Too little is
+    /// refused with what would do. Not counted is the log itself, of which the summary is made at
+    /// the end. Without it, rendered requests may take half of what is free (at most 4GiB if they
+    /// are rendered during the run), and a run takes more beside them: 64 MiB of log buffers for
+    /// each core, and some hundred bytes for each request and 8 for each block id.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub render_budget: Option<u64>,
 

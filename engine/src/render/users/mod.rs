@@ -198,9 +198,10 @@ impl Scenes {
         // What separates messages, and a closing.
         let around = self.order.len() as u64 * 256;
         let needed = texts + texts / 64 + 4 * checks + table as u64 + around;
-        let Budget { bytes: budget, named } = Budget::of(render);
-        if needed > budget {
+        let budget = Budget::of(render);
+        if needed > budget.bytes {
             let conversations = played.len();
+            let (named, needed, budget) = (budget.named, needed + budget.held, budget.told());
             return Err(RenderError::ScenesOverBudget { conversations, needed, budget, named });
         }
         Ok(())
