@@ -141,48 +141,56 @@ struct World {
     recovered: bool,
 }
 
+/// What one run is asked to do.
+fn asked(seed: u64, random: &mut Random) -> UserOptions {
+    let most = u32::try_from(random.between(4, 24)).expect("few");
+    let start = u32::try_from(random.between(1, 4)).expect("few");
+    let metric = match seed % 3 {
+        0 => TtftMetric::Max,
+        1 => TtftMetric::Avg,
+        _ => TtftMetric::P95,
+    };
+    let way = if seed % 4 == 3 { RampWay::Rolling } else { RampWay::Documented };
+    let limits = Limits {
+        concurrent: if random.one_in(2) { most * 3 / 4 + 1 } else { 0 },
+        ..Limits::default()
+    };
+    UserOptions {
+        start_users: start,
+        max_users: most,
+        recycle: true,
+        trace_seed: seed,
+        duration_ns: Some(RUN_NS),
+        ttft_gate: random.one_in(3),
+        new_tokens_per_period: if random.one_in(4) { 1_500 } else { 0 },
+        working_set_tokens: if random.one_in(4) { 30_000 } else { 0 },
+        cache_age_ns: 20 * SECOND,
+        breaker: Breaker { errors: 0, window_ns: 0 },
+        limits,
+        ramp: RampChoice {
+            way,
+            metric,
+            max_ttft_ns: SECOND,
+            period_ns: PERIOD_NS,
+            ..RampChoice::default()
+        },
+        ..UserOptions::default()
+    }
+}
+
 impl World {
-    fn new(seed: u64) -> Self {
+    /// A run whose director is asked to do what `ask` makes of what the page is held against.
+    fn new(seed: u64, ask: impl FnOnce(&mut UserOptions)) -> Self {
         let mut random = Random(seed);
-        let most = u32::try_from(random.between(4, 24)).expect("few");
-        let start = u32::try_from(random.between(1, 4)).expect("few");
-        let metric = match seed % 3 {
-            0 => TtftMetric::Max,
-            1 => TtftMetric::Avg,
-            _ => TtftMetric::P95,
-        };
-        let way = if seed % 4 == 3 { RampWay::Rolling } else { RampWay::Documented };
-        let limits = Limits {
-            concurrent: if random.one_in(2) { most * 3 / 4 + 1 } else { 0 },
-            ..Limits::default()
-        };
-        let options = UserOptions {
-            start_users: start,
-            max_users: most,
-            recycle: true,
-            trace_seed: seed,
-            duration_ns: Some(RUN_NS),
-            ttft_gate: random.one_in(3),
-            new_tokens_per_period: if random.one_in(4) { 1_500 } else { 0 },
-            working_set_tokens: if random.one_in(4) { 30_000 } else { 0 },
-            cache_age_ns: 20 * SECOND,
-            breaker: Breaker { errors: 0, window_ns: 0 },
-            limits,
-            ramp: RampChoice {
-                way,
-                metric,
-                max_ttft_ns: SECOND,
-                period_ns: PERIOD_NS,
-                ..RampChoice::default()
-            },
-            ..UserOptions::default()
-        };
+        let options = asked(seed, &mut random);
+        let mut told = options.clone();
+        ask(&mut told);
         let (trace, scripts) = &*WORKLOAD;
-        let gates = Arc::new(Gates::new(limits, 0));
+        let gates = Arc::new(Gates::new(options.limits, 0));
         let pool = Pool::new(scripts, trace, seed, true);
         let cores = 1 + u16::try_from(seed % 3).expect("few");
         let direction =
-            Direction::new(&options, trace, Arc::clone(scripts), pool, gates.sessions(), cores);
+            Direction::new(&told, trace, Arc::clone(scripts), pool, gates.sessions(), cores);
         let players = |_| Players::new(Arc::clone(scripts), 8, seed, gates.sessions());
         let slow = i64::try_from(random.between(10, 50)).expect("few") * SECOND;
         let server = Server {
@@ -501,7 +509,7 @@ fn a_thousand_runs_keep_to_the_page() {
     let mut reasons: HashMap<RampReason, u32> = HashMap::new();
     let (mut recovered, mut requests) = (0, 0);
     for seed in 0..SEEDS {
-        let mut world = World::new(seed);
+        let mut world = World::new(seed, |_| ());
         let run = catch_unwind(AssertUnwindSafe(|| world.run()));
         assert!(run.is_ok(), "seed {seed}");
         for (reason, count) in &world.reasons {
@@ -527,4 +535,24 @@ fn a_thousand_runs_keep_to_the_page() {
     }
     assert!(recovered > 300, "only {recovered} runs had something to recover from, and did");
     assert!(requests > 100_000, "only {requests} requests");
+}
+
+#[test]
+fn a_director_that_keeps_to_something_else_is_found_out() {
+    type Ask = fn(&mut UserOptions);
+    let asks: [(&str, Ask); 6] = [
+        ("a lower limit of TTFT", |options| options.ramp.max_ttft_ns -= SECOND / 20),
+        ("no limit of requests in flight", |options| options.limits.concurrent = 0),
+        ("one user more", |options| options.max_users += 1),
+        ("longer periods", |options| options.ramp.period_ns += 1),
+        ("another metric", |options| options.ramp.metric = TtftMetric::Max),
+        ("nobody is replaced", |options| options.recycle = false),
+    ];
+    for (what, ask) in asks {
+        let is_found_out = (0..40).any(|seed| {
+            let mut world = World::new(seed, ask);
+            catch_unwind(AssertUnwindSafe(|| world.run())).is_err()
+        });
+        assert!(is_found_out, "{what}");
+    }
 }
