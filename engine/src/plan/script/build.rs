@@ -208,8 +208,8 @@ impl Writing<'_> {
     }
 }
 
-/// Most players that a user of these parts can be at a time: itself, the most of its sub-agents that
-/// start together, and all that nobody waits for, since they may go on beside whatever comes later.
+/// Most players that a user of these parts can be at a time: itself, the most of its sub-agents
+/// that start together, and all that nobody waits for: they may go on beside whatever comes later.
 fn width(parts: &[Part]) -> u32 {
     // Of each part: itself and those it waits for, and those that nobody waits for.
     let mut widths = vec![(1_u32, 0_u32); parts.len()];
