@@ -28,8 +28,8 @@ const PEER_RATES: &[f64] = &[100.0, 1_000.0];
 /// How long such a schedule is.
 const PEER_SECONDS: f64 = 10.0;
 
-/// Memory of a sender that renders ahead: for the program, its plan and its log, and for two seconds
-/// of what is sent, so that most of it is rendered while others are sent.
+/// Memory of a sender that renders ahead: for the program, its plan and its log, and for two
+/// seconds of what is sent, so that most of it is rendered while others are sent.
 const AHEAD_BUDGET: &str = "224MiB";
 
 /// What `--bench` measures, without what needs a base revision or a peer.

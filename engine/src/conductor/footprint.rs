@@ -1,8 +1,8 @@
 //! What a run takes of memory beside its requests, before it is taken.
 //!
-//! A budget that the user names is for the whole process. The trace and the plan are there when this
-//! is asked, so that what they take is measured; what the run is yet to take is counted here. Too
-//! little is refused with what would be enough, before anything is sent.
+//! A budget that the user names is for the whole process. The trace and the plan are there when
+//! this is asked, so that what they take is measured; what the run is yet to take is counted here.
+//! Too little is refused with what would be enough, before anything is sent.
 
 use onbeat_shared::log::block::BLOCK_BYTES;
 use onbeat_shared::trace::Trace;

@@ -1,8 +1,8 @@
 //! The digest of a trace that is still being computed when its run begins.
 //!
-//! It never runs on a CPU that sends: it keeps to the others, or waits for the run's end where there
-//! are none. Then it is waited for, because the log is closed with it, unless the user wants to go
-//! at once.
+//! It never runs on a CPU that sends: it keeps to the others, or waits for the run's end where
+//! there are none. Then it is waited for, because the log is closed with it, unless the user wants
+//! to go at once.
 
 use super::Watch;
 use crate::clock::monotonic_ns;

@@ -131,7 +131,8 @@ proptest! {
         if is_plain && longest > 12 {
             prop_assert!(texts.is_standing());
         }
-        if layout.codec != Compression::UNCOMPRESSED && layout.version == WriterVersion::PARQUET_1_0 {
+        let is_first = layout.version == WriterVersion::PARQUET_1_0;
+        if layout.codec != Compression::UNCOMPRESSED && is_first {
             prop_assert!(!texts.is_standing());
         }
     }

@@ -3,9 +3,10 @@
 //! Only the columns that are asked for are read and unpacked, page by page, and one batch of rows
 //! is in memory at a time (in an Arrow file the batches are the writer's). Texts of a Parquet file
 //! are views into its unpacked pages, so that nobody copies them before who needs them; of a text
-//! that is not packed it is known where in the file it lies (see `pages`). Which of the many types a column may have is settled in `cells`; what the columns mean is the format's
-//! business. A folder is read as the files in it that are of either kind, in the order of their
-//! names. Damage that makes a reader panic is a refusal of the file as well (see `guard`).
+//! that is not packed it is known where in the file it lies (see `pages`). Which of the many types
+//! a column may have is settled in `cells`; what the columns mean is the format's business. A
+//! folder is read as the files in it that are of either kind, in the order of their names. Damage
+//! that makes a reader panic is a refusal of the file as well (see `guard`).
 
 pub(crate) mod cells;
 mod digest;
