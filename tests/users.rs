@@ -427,3 +427,26 @@ fn a_server_that_does_not_say_its_model_is_asked_all_the_same() {
     let end = ",\"model\":\"default\",\"max_tokens\":2,\"stream\":false}";
     assert!(seen[1].ends_with(end), "{}", seen[1]);
 }
+
+#[test]
+fn what_outlasts_the_run_and_its_grace_is_cut_off_by_neither_user_nor_server() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut scenario = Scenario::new("");
+    scenario.config.trace = write_pool(folder.path(), 3);
+    scenario.config.users = UserOptions {
+        start_users: 3,
+        duration_ns: Some(NANOS_PER_SECOND / 5),
+        ..UserOptions::default()
+    };
+    scenario.config.drain_ns = NANOS_PER_SECOND / 10;
+    scenario.mock.overhead_ns = 60 * NANOS_PER_SECOND;
+    let Outcome { run, ran, .. } = scenario.run();
+    assert!(!ran.conducted.interrupted);
+    assert_eq!(run.plan.len(), 3);
+    for request in 0..3 {
+        assert_eq!(run.requests.class(request), Some(Class::CutAtEnd));
+    }
+    for user in users(&run) {
+        assert!(matches!(user.left, None | Some(Left::Stopped)), "{}: {:?}", user.name, user.left);
+    }
+}

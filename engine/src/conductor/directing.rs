@@ -125,6 +125,7 @@ impl Stage for House {
 
     fn end(&mut self, end: End) {
         self.run.over.store(true, Ordering::Release);
+        self.run.expired.store(end == End::Duration, Ordering::Release);
         match end {
             // Those who still play are sub-agents that nobody waits for.
             End::AllPlayed => {}

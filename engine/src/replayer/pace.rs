@@ -7,7 +7,6 @@
 use std::io;
 use std::rc::Rc;
 
-use onbeat_shared::log::outcome::Class;
 use onbeat_shared::units::RunNanos;
 
 use super::core::{Core, CoreHandle};
@@ -141,7 +140,7 @@ impl Pacer {
             self.drained_ns = now_ns.saturating_add(core.assignment.drain_ns);
         }
         if stop == Stop::Now || now_ns >= self.drained_ns {
-            core.doom_all(Class::Interrupted);
+            core.doom_all(core.cut_by(stop));
         }
         if !core.has_in_flight() {
             core.give_up_unsent();

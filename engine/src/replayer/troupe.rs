@@ -14,6 +14,7 @@ use onbeat_shared::log::record::{Record, UNKNOWN_TOKENS, Usage};
 use onbeat_shared::log::users::{LimitedBy, StepFlags, UserEvent};
 use onbeat_shared::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
+use super::Stop;
 use super::core::Core;
 use super::cues::Cues;
 use super::sink::Sink;
@@ -40,6 +41,9 @@ pub struct UserRun {
     pub seed: u64,
     /// Nobody enters any more: a core whose users have left is done.
     pub over: AtomicBool,
+    /// The run has lasted as long as it was to: what is in flight after the grace is cut off by
+    /// that, and not by anybody's stop.
+    pub expired: AtomicBool,
 }
 
 /// The users of one core.
@@ -127,6 +131,13 @@ impl Flight {
 }
 
 impl Core {
+    /// What cuts off requests that are still in flight at the end.
+    pub(super) fn cut_by(&self, stop: Stop) -> Class {
+        let expired =
+            self.troupe.as_ref().is_some_and(|own| own.run.expired.load(Ordering::Acquire));
+        if expired && stop != Stop::Now { Class::CutAtEnd } else { Class::Interrupted }
+    }
+
     /// Lets those in whom the director has sent, and finds out whether nobody will come any more.
     pub(super) fn let_users_in(&mut self) {
         let now = self.now();

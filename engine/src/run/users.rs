@@ -122,6 +122,7 @@ pub(super) fn prepare(
         stream_all: options.stream_all,
         tool_role: options.tool_role,
         cores,
+        users,
         players,
     };
     let scenes = Scenes::new(trace, &scripts, render, scene)?;
@@ -155,6 +156,7 @@ fn job(
         users_per_core: users_per_core(options, cores),
         seed: options.trace_seed,
         over: AtomicBool::new(false),
+        expired: AtomicBool::new(false),
     };
     UserJob { run: Arc::new(run), direction }
 }
