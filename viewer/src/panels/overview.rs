@@ -69,10 +69,11 @@ fn plots_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
     theme::card(Palette::of(ui)).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 0.0;
         let columns = plot_columns(ui);
+        let users = scene.derived.subject().run.users.is_some();
         let rates = scene.derived.ask(&Ask::Rates { view: scene.stretch_of(RATES) });
         TimePlot {
             id: RATES,
-            title: "Offered and achieved rate",
+            title: if users { "Requests sent" } else { "Offered and achieved rate" },
             height,
             picture: rates.answer.as_deref().and_then(Answer::picture),
             fresh: rates.fresh,

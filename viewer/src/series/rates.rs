@@ -30,7 +30,8 @@ pub fn picture(opened: &OpenedRun, view: TimeRange) -> Picture {
     if let Some(offered) = &offered {
         lines.push(line("offered", data_colour::GREY, true, steps, offered));
     }
-    lines.push(line("achieved", data_colour::BLUE, false, steps, &achieved));
+    let name = if opened.run.users.is_some() { "sent" } else { "achieved" };
+    lines.push(line(name, data_colour::BLUE, false, steps, &achieved));
     let largest =
         lines.iter().map(|line| largest_in(view, steps, &line.readout)).fold(0.0_f64, f64::max);
     Picture {

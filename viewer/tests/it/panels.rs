@@ -3,7 +3,7 @@
 use eframe::egui::{Key, Modifiers, accesskit::Role};
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
 use onbeat_shared::{
-    log::{Class, sample, sample::Sample},
+    log::{Class, sample, sample::Sample, sample_users},
     metrics::{self, ReportOptions},
     units::RunNanos,
 };
@@ -39,6 +39,17 @@ fn the_overview_opens_with_the_verdict_and_six_numbers() {
     for title in ["Offered and achieved rate", "Requests in flight"] {
         assert!(label(&plot(&play, title)).contains("at most"));
     }
+}
+
+/// A run that users drive was offered no rate, and nothing speaks of one.
+#[test]
+fn a_run_that_users_drive_shows_what_was_sent() {
+    let play = stage::with(vec![stage::of_bytes(&sample_users::log(3, 8), "users.beat")]);
+    let run = &play.state().run().run;
+    let sent = quantity::counted(run.requests.len() as u64, "request");
+    assert!(reads(&play, &format!("{sent} sent for 8 users and ")));
+    assert!(label(&plot(&play, "Requests sent")).contains("offers none"));
+    assert!(!reads(&play, "Offered"));
 }
 
 #[test]
