@@ -80,6 +80,7 @@ fn supply() -> (Scripts, Supply) {
         stream_all: true,
         tool_role: false,
         cores: 1,
+        users: USERS as usize,
         players: USERS as usize,
     };
     let scenes = Scenes::new(&trace, &found, &RenderOptions::default(), options);

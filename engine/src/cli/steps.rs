@@ -34,6 +34,7 @@ pub(super) fn scenes(
         stream_all: users.stream_all,
         tool_role: users.tool_role,
         cores: 1,
+        users: 0,
         players: 0,
     };
     Ok(Scenes::new(trace, &scripts, &render, options)?)

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
+use onbeat_shared::counted::counted;
 use onbeat_shared::export::kv_cache_tester::Equal;
 use onbeat_shared::foreign::{shown, shown_path};
 use onbeat_shared::log::header::TraceSource;
 use onbeat_shared::log::user_facts::UserFacts;
 use onbeat_shared::trace::Trace;
+use onbeat_shared::trace::agentic::Kind;
 
 use crate::conductor::Watch;
 use crate::conductor::directing::UserJob;
@@ -79,20 +81,36 @@ pub(super) fn settle_generation(config: &mut RunConfig, watch: &mut dyn Watch) {
 pub(super) fn check_resumed(
     config: &RunConfig,
     trace: &TraceSource,
+    scripts: &Scripts,
     facts: &UserFacts,
 ) -> Result<(), EngineError> {
     let Some(resumed) = &config.resumed else { return Ok(()) };
     let now = Equal::new(&trace.name, &trace.sha256, facts);
+    let folder = shown_path(&resumed.folder);
     let found = resumed.equal.differences(&now);
-    if found.is_empty() {
-        return Ok(());
+    if !found.is_empty() {
+        let words: Vec<String> = found.iter().map(|one| shown(&one.to_string())).collect();
+        return Err(EngineError::Usage(format!(
+            "--resume {folder}: a run goes on with the same trace and options: {}",
+            words.join("; ")
+        )));
     }
-    let words: Vec<String> = found.iter().map(|one| shown(&one.to_string())).collect();
-    Err(EngineError::Usage(format!(
-        "--resume {}: a run goes on with the same trace and options: {}",
-        shown_path(&resumed.folder),
-        words.join("; ")
-    )))
+    let checked = resumed.state.check(scripts);
+    checked.map_err(|words| EngineError::Usage(format!("--resume {folder}: {words}")))
+}
+
+/// Says what nobody may expect of the ramp, where most answers have no time to first token.
+pub(super) fn hint(config: &RunConfig, trace: &Trace) -> Option<String> {
+    let calls = &trace.recorded.agentic.as_ref()?.calls;
+    let whole = calls.iter().filter(|call| call.kind == Kind::Whole).count();
+    let asks = config.render.streaming && !config.users.stream_all && whole * 2 > calls.len();
+    asks.then(|| {
+        format!(
+            "{whole} of {} were recorded in one piece, are asked for so, and have no time to first \
+             token for the ramp and the goals to see; --stream-all streams them",
+            counted(calls.len() as u64, "answer")
+        )
+    })
 }
 
 /// How many connections to open before zero where nobody says: as many as requests may be under

@@ -37,6 +37,10 @@ pub(in crate::render) use crate::render::users::pieces::{Piece, Pieces};
 pub use crate::render::users::stage::{Composed, Replaced, Stage};
 pub(in crate::render) use crate::render::users::strip::Strip;
 
+/// Bytes of a reply that are reserved for each of its tokens: a word of seven letters and a blank.
+const REPLY_BYTES_EXPECTED: u32 = 8;
+/// More users of one core than this reserve nothing more: the budget ends before.
+const USERS_MAX: usize = 1 << 20;
 /// Words that keep a later use of a conversation apart from those before it.
 const MARK_WORDS: u32 = 8;
 
@@ -51,7 +55,9 @@ pub struct SceneOptions {
     pub tool_role: bool,
     /// The cores that send.
     pub cores: u16,
-    /// Most players of one core at a time.
+    /// Most users of one core at a time.
+    pub users: usize,
+    /// Most players of one core at a time: users and their sub-agents.
     pub players: usize,
 }
 
@@ -263,35 +269,30 @@ impl Scenes {
         }
     }
 
-    /// Decides how much memory each core has for replies.
+    /// Decides how much memory each core has for replies: what its users take who play the
+    /// conversations with the longest ones, within the budget.
     fn reserve(&mut self, scripts: &Scripts, budget: u64) {
-        let players = self.options.players as u64;
-        let mut most = (0, 0);
-        for script in scripts.scripts.iter().filter(|script| script.in_pool) {
-            for part in &script.parts {
-                let (pages, kept) = self.wanted(script, part);
-                most = (pages.max(most.0), kept.max(most.1));
-            }
-        }
+        let played = scripts.scripts.iter().filter(|script| script.in_pool);
+        let mut wanted: Vec<(u64, u64)> = played.map(|script| self.wanted(script)).collect();
+        wanted.sort_unstable_by(|one, other| other.cmp(one));
+        let of_users = wanted.iter().cycle().take(self.options.users.min(USERS_MAX));
+        let sum = |(pages, kept): (u64, u64), one: &(u64, u64)| (pages + one.0, kept + one.1);
+        let (pages, kept) = of_users.fold((0, 0), sum);
         let share = budget / PAGE_BYTES as u64 / u64::from(self.options.cores.max(1));
-        let pages = most.0.saturating_mul(players).min(share);
-        let kept = if pages > 0 { most.1.saturating_mul(players).min(pages) + players } else { 0 };
+        let pages = pages.min(share);
+        // One that is out has no page yet.
+        let out = if pages > 0 { self.options.players as u64 } else { 0 };
         self.pages = usize::try_from(pages).expect("it fits memory");
-        self.kept = usize::try_from(kept).expect("it fits memory");
+        self.kept = usize::try_from(kept.min(pages) + out).expect("it fits memory");
     }
 
-    /// The pages that a part's replies may take, and how many replies those are.
-    fn wanted(&self, script: &Script, part: &Part) -> (u64, u64) {
-        let mut wanted = (0, 0);
-        for cue in &part.cues {
-            if let crate::plan::script::Cue::Request(turn) = cue {
-                debug_assert!(script.records.contains(&turn.record), "a part is of its script");
-                let room = self.lines[turn.record as usize].room as usize;
-                wanted.0 += room.div_ceil(PAGE_BYTES) as u64;
-                wanted.1 += u64::from(room > 0);
-            }
-        }
-        wanted
+    /// The pages that a conversation's replies take, about, and how many replies those are.
+    fn wanted(&self, script: &Script) -> (u64, u64) {
+        let lines = &self.lines[script.records.start as usize..script.records.end as usize];
+        lines.iter().filter(|line| line.room > 0).fold((0, 0), |(pages, kept), line| {
+            let bytes = line.output.saturating_mul(REPLY_BYTES_EXPECTED).min(line.room);
+            (pages + (bytes as usize).div_ceil(PAGE_BYTES) as u64, kept + 1)
+        })
     }
 
     /// Bytes of the texts, and of what finds them.
@@ -322,7 +323,7 @@ impl Scenes {
         };
         out.extend_from_slice(self.opening);
         let mut open = false;
-        for bit in Walk::new(self, record, said, false) {
+        for bit in Walk::new(self, &[], record, said, false) {
             match bit {
                 Bit::Text { start, len } => {
                     out.extend_from_slice(self.bytes(line.text(start, len)))
@@ -344,7 +345,7 @@ impl Scenes {
     #[must_use]
     pub fn is_open(&self, record: u32) -> bool {
         self.options.reply == ReplyMode::Live
-            && Walk::new(self, record, Said::Open, false).any(|bit| bit == Bit::Open)
+            && Walk::new(self, &[], record, Said::Open, false).any(|bit| bit == Bit::Open)
     }
 
     /// Whether a record's request can be sent: its conversation is played, and it is not too long.

@@ -1,11 +1,17 @@
 //! The slices of one request that is out, in the order in which they are sent.
+//!
+//! A long request is sent in several goes, and each begins where the one before ended: how far the
+//! last one went is kept, so that its slices are not gone through once more each time.
 
+use std::cell::RefCell;
 use std::sync::Arc;
+
+use onbeat_shared::units::RequestIndex;
 
 use crate::render::replies::{PAGE_BYTES, Page, Replies};
 use crate::render::users::stage::Flight;
-use crate::render::users::strip::{Strip, Strips};
-use crate::render::users::walk::{Bit, Walk};
+use crate::render::users::strip::Strip;
+use crate::render::users::walk::{Bit, Spot, Walk};
 use crate::render::users::{Place, Scenes};
 
 /// One slice of a request, and what keeps it where it is.
@@ -29,12 +35,30 @@ pub(in crate::render) struct Pieces<'a> {
     scenes: &'a Arc<Scenes>,
     strip: &'a Arc<Strip>,
     replies: &'a Replies,
+    memo: &'a Memo,
+    request: RequestIndex,
     common: Place,
     record: u32,
     walk: Walk<'a>,
     at: At,
+    /// Pieces that are still to come.
     left: usize,
 }
+
+/// How far into which request somebody was.
+#[derive(Debug, Default)]
+pub(super) struct Memo(RefCell<Option<Reached>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    request: RequestIndex,
+    left: usize,
+    at: At,
+    spot: Spot,
+}
+
+/// Fewer pieces are passed again as fast as they are found.
+const FAR: usize = 32;
 
 /// Where in a request the next piece is.
 #[derive(Clone, Copy, Debug)]
@@ -49,21 +73,56 @@ enum At {
 impl<'a> Pieces<'a> {
     pub(super) fn new(
         scenes: &'a Arc<Scenes>,
-        strips: &'a Strips,
+        strip: &'a Arc<Strip>,
         replies: &'a Replies,
+        memo: &'a Memo,
         flight: &'a Flight,
         walk: Walk<'a>,
     ) -> Self {
         Self {
             scenes,
-            strip: strips.get(flight.strip),
+            strip,
             replies,
+            memo,
+            request: flight.request,
             common: flight.common,
             record: flight.record,
             walk,
             at: At::Start,
             left: flight.parts as usize,
         }
+    }
+
+    /// Passes `skipped` pieces.
+    fn pass(&mut self, skipped: usize) {
+        if skipped < FAR {
+            for _ in 0..skipped {
+                self.next();
+            }
+            return;
+        }
+        let goal = self.left.saturating_sub(skipped);
+        let mut memo = self.memo.0.borrow_mut();
+        if let Some(reached) = memo.filter(|reached| reached.request == self.request)
+            && (goal..self.left).contains(&reached.left)
+        {
+            (self.left, self.at) = (reached.left, reached.at);
+            self.walk.go_to(&reached.spot);
+        }
+        while self.left > goal {
+            if self.next().is_none() {
+                return;
+            }
+        }
+        let spot = *self.walk.spot();
+        *memo = Some(Reached { request: self.request, left: self.left, at: self.at, spot });
+    }
+}
+
+impl Memo {
+    /// What a number meant before, it may not mean any more.
+    pub(super) fn forget(&mut self) {
+        *self.0.get_mut() = None;
     }
 }
 
@@ -99,7 +158,7 @@ impl<'a> Iterator for Pieces<'a> {
                         return Some(Piece::Mark(self.strip, self.strip.marked(words)));
                     }
                     Some(Bit::Reply(slot)) => {
-                        let slot = onbeat_shared::units::RequestIndex(slot);
+                        let slot = RequestIndex(slot);
                         let left = self.replies.len(slot).unwrap_or(0) as usize;
                         self.at = At::Page { page: self.replies.first_page(slot), left };
                     }
@@ -113,6 +172,11 @@ impl<'a> Iterator for Pieces<'a> {
                 At::End => return None,
             }
         }
+    }
+
+    fn nth(&mut self, skipped: usize) -> Option<Piece<'a>> {
+        self.pass(skipped);
+        self.next()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

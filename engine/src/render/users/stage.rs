@@ -14,7 +14,7 @@ use onbeat_shared::units::{RequestIndex, SessionIndex};
 use crate::policy::players::{Act, Player};
 use crate::prompt::{TextKey, scope};
 use crate::render::replies::{PAGE_BYTES, Replies};
-use crate::render::users::pieces::Pieces;
+use crate::render::users::pieces::{Memo, Pieces};
 use crate::render::users::strip::{Addressee, Strips};
 use crate::render::users::tree::{Line, NONE};
 use crate::render::users::walk::{Bit, Said, Walk};
@@ -45,6 +45,8 @@ pub struct Stage {
     /// Places for replies that are free.
     free: Vec<u32>,
     replaced: Replaced,
+    /// How far into which request somebody was.
+    memo: Memo,
 }
 
 /// Replies that recorded words stand for, where their own were to be repeated.
@@ -95,7 +97,7 @@ impl Seat {
 /// A request that is out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flight {
-    request: RequestIndex,
+    pub(super) request: RequestIndex,
     pub(super) record: u32,
     pub(super) marked: bool,
     pub(super) common: Place,
@@ -129,6 +131,7 @@ impl Stage {
             kept: vec![none; scenes.kept],
             free: (0..u32::MAX).take(scenes.kept).collect(),
             replaced: Replaced::default(),
+            memo: Memo::default(),
         }
     }
 
@@ -187,6 +190,7 @@ impl Stage {
         flight.parts = parts + 3;
         self.seats[place].out = Some(flight);
         self.players.insert(request, act.who.player.0);
+        self.memo.forget();
         let body_bytes = u32::try_from(body).unwrap_or(u32::MAX);
         Composed { body_bytes, streams: line.streamed, reply_replaced }
     }
@@ -220,8 +224,8 @@ impl Stage {
 
     fn walk(&self, place: usize, flight: &Flight) -> Walk<'_> {
         let first = self.seats[place].first;
-        let said = if first == NONE { Said::Recorded } else { Said::Kept(&self.kept, first) };
-        Walk::new(&self.scenes, flight.record, said, flight.marked)
+        let said = if first == NONE { Said::Recorded } else { Said::Kept(first) };
+        Walk::new(&self.scenes, &self.kept, flight.record, said, flight.marked)
     }
 
     /// Bytes of a kept reply.
@@ -423,7 +427,8 @@ impl Stage {
         let &place = self.players.get(&request)?;
         let flight = self.seats[place as usize].out.as_ref()?;
         let walk = self.walk(place as usize, flight);
-        Some(Pieces::new(&self.scenes, &self.strips, &self.replies, flight, walk))
+        let (strip, memo) = (self.strips.get(flight.strip), &self.memo);
+        Some(Pieces::new(&self.scenes, strip, &self.replies, memo, flight, walk))
     }
 }
 

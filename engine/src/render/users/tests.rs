@@ -70,7 +70,7 @@ fn scripted(trace: &Trace, warm_prefix_share: f64) -> Scripts {
 }
 
 fn options(reply: ReplyMode) -> SceneOptions {
-    SceneOptions { reply, stream_all: false, tool_role: false, cores: 1, players: 100 }
+    SceneOptions { reply, stream_all: false, tool_role: false, cores: 1, users: 4, players: 100 }
 }
 
 fn rendered() -> RenderOptions {
@@ -167,9 +167,15 @@ fn out(supply: &Supply, request: RequestIndex) -> Sent {
     assert_eq!(parts.len(), parts.clone().count());
     let bytes: Vec<u8> = parts.flatten().copied().collect();
     assert_eq!(supply.request_bytes(request), bytes.len() as u64);
-    for (number, part) in supply.parts(request).enumerate() {
-        assert!(!part.is_empty());
-        assert_eq!(supply.share(request, number).bytes(), part);
+    let parts: Vec<&[u8]> = supply.parts(request).collect();
+    for step in [1, 47] {
+        for (number, &part) in parts.iter().enumerate().step_by(step) {
+            assert!(!part.is_empty());
+            assert_eq!(supply.share(request, number).bytes(), part);
+            assert_eq!(supply.parts(request).skip(number).len(), parts.len() - number);
+        }
+        assert_eq!(supply.parts(request).nth(parts.len() / 2), Some(parts[parts.len() / 2]));
+        assert!(supply.share(request, parts.len()).bytes().is_empty());
     }
     Sent::of(&bytes)
 }

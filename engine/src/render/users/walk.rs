@@ -28,11 +28,11 @@ pub(super) enum Bit {
 
 /// What stands for the server's replies.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Said<'a> {
+pub(super) enum Said {
     /// Recorded words.
     Recorded,
-    /// What a player has heard, from the oldest on that was not passed yet.
-    Kept(&'a [Kept], u32),
+    /// What a player has heard: the oldest of its replies that was not passed yet.
+    Kept(u32),
     /// A piece of its own.
     Open,
 }
@@ -46,7 +46,15 @@ const BITS_MAX: usize = 12;
 #[derive(Clone, Debug)]
 pub(super) struct Walk<'a> {
     scenes: &'a Scenes,
-    said: Said<'a>,
+    /// What all players have heard.
+    kept: &'a [Kept],
+    spot: Spot,
+}
+
+/// How far it went, by itself: for who goes on later.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    said: Said,
     /// The last places of the runs on the way, the last run first.
     ends: [u32; RUNS_MAX],
     /// How many of them are still to be passed, the present one among them.
@@ -67,7 +75,13 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// The prompt of a record; a `marked` one is of a later use of its conversation.
-    pub(super) fn new(scenes: &'a Scenes, record: u32, said: Said<'a>, marked: bool) -> Self {
+    pub(super) fn new(
+        scenes: &'a Scenes,
+        kept: &'a [Kept],
+        record: u32,
+        said: Said,
+        marked: bool,
+    ) -> Self {
         let line = &scenes.lines[record as usize];
         let (mut ends, mut runs) = ([0; RUNS_MAX], 0);
         let mut last = line;
@@ -79,8 +93,7 @@ impl<'a> Walk<'a> {
                 parent => last = &scenes.lines[parent as usize],
             }
         }
-        Self {
-            scenes,
+        let spot = Spot {
             said,
             ends,
             runs,
@@ -92,75 +105,86 @@ impl<'a> Walk<'a> {
             filled: 0,
             taken: 0,
             held: None,
-        }
+        };
+        Self { scenes, kept, spot }
+    }
+
+    /// How far it went.
+    pub(super) const fn spot(&self) -> &Spot {
+        &self.spot
+    }
+
+    /// Goes on from where another walk through the same prompt was.
+    pub(super) const fn go_to(&mut self, spot: &Spot) {
+        self.spot = *spot;
     }
 
     fn raw(&mut self) -> Option<Bit> {
-        while self.taken == self.filled {
-            if self.runs == 0 {
+        while self.spot.taken == self.spot.filled {
+            if self.spot.runs == 0 {
                 return None;
             }
-            (self.filled, self.taken) = (0, 0);
+            (self.spot.filled, self.spot.taken) = (0, 0);
             self.fill();
         }
-        self.taken += 1;
-        Some(self.bits[self.taken - 1])
+        self.spot.taken += 1;
+        Some(self.spot.bits[self.spot.taken - 1])
     }
 
     fn push(&mut self, bit: Bit) {
         if !matches!(bit, Bit::Text { len: 0, .. } | Bit::Fixed(&[])) {
-            self.bits[self.filled] = bit;
-            self.filled += 1;
+            self.spot.bits[self.spot.filled] = bit;
+            self.spot.filled += 1;
         }
     }
 
     /// Adds the pieces of the next line, or of as many as have one piece.
     fn fill(&mut self) {
         let scenes = self.scenes;
-        let line = scenes.line_at(self.place);
-        let end = self.ends[self.runs - 1];
-        let together = if self.mark_at.is_some() {
+        let line = scenes.line_at(self.spot.place);
+        let end = self.spot.ends[self.spot.runs - 1];
+        let together = if self.spot.mark_at.is_some() {
             None
         } else {
             let joined = line.joined.min(end);
             self.quiet(joined).and_then(|last| self.whole(last))
         };
-        let last = together.unwrap_or(self.place);
+        let last = together.unwrap_or(self.spot.place);
         let (cut, closes) = self.cut(last);
         if together.is_some() {
             let behind = scenes.line_at(last);
-            if self.assistant && line.said == 0 && line.words() > 0 {
+            if self.spot.assistant && line.said == 0 && line.words() > 0 {
                 self.push(Bit::Fixed(scenes.separators.user));
-                self.assistant = false;
+                self.spot.assistant = false;
             }
-            self.assistant &= line.words() == 0;
+            self.spot.assistant &= line.words() == 0;
             let bytes = behind.start + u64::from(behind.len) - line.start;
             self.push(Bit::Text { start: line.start, len: bytes });
         } else {
             self.line(scenes.order[last as usize], cut, closes);
         }
         if last == end {
-            self.runs -= 1;
-            if self.runs > 0 {
-                self.place = scenes.line_at(self.ends[self.runs - 1]).run;
+            self.spot.runs -= 1;
+            if self.spot.runs > 0 {
+                self.spot.place = scenes.line_at(self.spot.ends[self.spot.runs - 1]).run;
             }
         } else {
-            self.place = last + 1;
+            self.spot.place = last + 1;
         }
     }
 
     /// Up to which token the line at a place of the present run is kept, and whether a user's words
     /// have to be the last of it: the prompt ends there, or the assistant is next.
     fn cut(&self, place: u32) -> (u32, bool) {
-        let next = if place < self.ends[self.runs - 1] {
+        let next = if place < self.spot.ends[self.spot.runs - 1] {
             self.scenes.line_at(place + 1)
-        } else if self.runs > 1 {
-            let end = self.scenes.line_at(self.ends[self.runs - 2]);
+        } else if self.spot.runs > 1 {
+            let end = self.scenes.line_at(self.spot.ends[self.spot.runs - 2]);
             self.scenes.line_at(end.run)
         } else {
-            return (self.input, true);
+            return (self.spot.input, true);
         };
-        (next.keep, next.keep == self.input || next.link)
+        (next.keep, next.keep == self.spot.input || next.link)
     }
 
     /// The last of the joined lines from the present place to `last` that is kept whole.
@@ -169,18 +193,18 @@ impl<'a> Walk<'a> {
         if self.cut(last).0 == line.until && line.ends_as_user() {
             return Some(last);
         }
-        last.checked_sub(1).filter(|&before| before >= self.place)
+        last.checked_sub(1).filter(|&before| before >= self.spot.place)
     }
 
     /// The last of the lines from the present place to `last` before the first one that might have
     /// a reply.
     fn quiet(&mut self, last: u32) -> Option<u32> {
-        let order = &self.scenes.order;
-        let record = order[self.place as usize];
-        match &mut self.said {
+        let (order, kept) = (&self.scenes.order, self.kept);
+        let record = order[self.spot.place as usize];
+        match &mut self.spot.said {
             Said::Recorded => Some(last),
             Said::Open => None,
-            Said::Kept(kept, next) => {
+            Said::Kept(next) => {
                 let asked = self.scenes.lines[record as usize].asked;
                 while *next != NONE && asked != NONE && kept[*next as usize].record < asked {
                     *next = kept[*next as usize].next;
@@ -190,10 +214,10 @@ impl<'a> Walk<'a> {
                 }
                 let heard = kept[*next as usize].record;
                 // A line has a reply to a record before it.
-                let places = &order[self.place as usize..=last as usize];
+                let places = &order[self.spot.place as usize..=last as usize];
                 let before = places.partition_point(|&record| record <= heard);
                 let before = u32::try_from(before).expect("no more than records");
-                (before > 0).then(|| self.place + before - 1)
+                (before > 0).then(|| self.spot.place + before - 1)
             }
         }
     }
@@ -203,10 +227,11 @@ impl<'a> Walk<'a> {
         if line.asked == NONE {
             return None;
         }
-        match &mut self.said {
+        let kept = self.kept;
+        match &mut self.spot.said {
             Said::Recorded => None,
             Said::Open => (line.said > 0).then_some((Bit::Open, line.said)),
-            Said::Kept(kept, next) => {
+            Said::Kept(next) => {
                 while *next != NONE && kept[*next as usize].record < line.asked {
                     *next = kept[*next as usize].next;
                 }
@@ -231,7 +256,7 @@ impl<'a> Walk<'a> {
             if cut > user_from || cut == user_from && !closes {
                 self.separator_of_assistant(line);
                 self.push(reply);
-                self.assistant = cut == user_from;
+                self.spot.assistant = cut == user_from;
                 if cut > user_from {
                     self.separator_of_user(line);
                     self.words(line, user_from, cut);
@@ -242,16 +267,16 @@ impl<'a> Walk<'a> {
         if line.said > 0 && !(closes && cut <= said_until) {
             self.separator_of_assistant(line);
             self.words(line, line.keep, cut.min(said_until));
-            self.assistant = cut <= said_until;
+            self.spot.assistant = cut <= said_until;
             if cut > said_until {
                 self.separator_of_user(line);
                 self.words(line, said_until, cut);
             }
             return;
         }
-        if self.assistant {
+        if self.spot.assistant {
             self.push(Bit::Fixed(separators.user));
-            self.assistant = false;
+            self.spot.assistant = false;
         }
         self.words(line, line.keep, cut);
     }
@@ -269,7 +294,7 @@ impl<'a> Walk<'a> {
     /// What stands before the user's words: the line's own, where it has one.
     fn separator_of_user(&mut self, line: &Line) {
         let separator = self.scenes.separators.of_line(line);
-        let is_open = matches!(self.said, Said::Open);
+        let is_open = matches!(self.spot.said, Said::Open);
         if line.said > 0 && line.until > line.said_until() && !is_open {
             let start = line.start + u64::from(line.user_at) - separator.len() as u64;
             self.push(Bit::Text { start, len: separator.len() as u64 });
@@ -292,11 +317,11 @@ impl<'a> Walk<'a> {
 
     /// [`Walk::words`] of one message, with the mark in its place.
     fn plain(&mut self, line: &Line, from: u32, until: u32) {
-        match self.mark_at {
+        match self.spot.mark_at {
             Some(mark_at) if until > mark_at => {
                 let start = from.max(mark_at);
                 let end = until.min(start.saturating_add(MARK_WORDS));
-                self.mark_at = None;
+                self.spot.mark_at = None;
                 self.slice(line, from, start);
                 self.push(Bit::Mark(end - start));
                 self.slice(line, end, until);
@@ -348,14 +373,14 @@ impl Iterator for Walk<'_> {
     type Item = Bit;
 
     fn next(&mut self) -> Option<Bit> {
-        let mut bit = self.held.take().or_else(|| self.raw())?;
+        let mut bit = self.spot.held.take().or_else(|| self.raw())?;
         while let Bit::Text { start, len } = bit {
             match self.raw() {
                 Some(Bit::Text { start: next, len: more }) if next == start + len => {
                     bit = Bit::Text { start, len: len + more };
                 }
                 other => {
-                    self.held = other;
+                    self.spot.held = other;
                     break;
                 }
             }

@@ -261,7 +261,7 @@ fn without_room_for_replies_recorded_words_stand_for_them() {
     let scripts = scripted(&trace, 0.0);
     // A quarter of it is for replies: pages for two.
     let render = super::RenderOptions { budget_bytes: Some(9_000), ..rendered() };
-    let options = SceneOptions { players: 1, ..options(ReplyMode::Live) };
+    let options = SceneOptions { users: 9, players: 1, ..options(ReplyMode::Live) };
     let scenes = Arc::new(Scenes::new(&trace, &scripts, &render, options).expect("it fits"));
     assert_eq!(scenes.reserved_bytes(), 2_048);
     let mut supply = supply(&scenes);
@@ -322,4 +322,21 @@ fn a_request_that_is_not_out_has_no_bytes() {
         assert!(!stage.begin(request) && stage.pieces(request).is_none());
         assert_eq!(stage.request_bytes(request), 0);
     }
+}
+
+#[test]
+fn a_long_conversation_is_sent_in_as_many_goes_as_it_takes() {
+    let inputs: Vec<(u32, u32)> = (1..=120).map(|turn| (turn * 50, 10)).collect();
+    let (scripts, scenes) = linear(&inputs, ReplyMode::Live);
+    let mut supply = supply(&scenes);
+    for (number, &(part, turn)) in (0..).zip(&turns(&scripts, 0)) {
+        let act = act(&scripts, 0, part, turn, 0);
+        let (sent, _) = play(&mut supply, number, &act, End::Expected);
+        assert_eq!(sent.messages.len(), 2 * number as usize + 1);
+    }
+    let (part, turn) = turns(&scripts, 0)[119];
+    let request = RequestIndex(1_000);
+    // The player has heard all of it, and nothing of its last reply.
+    supply.compose(request, &act(&scripts, 0, part, turn, 0), 0);
+    assert_eq!(supply.parts(request).len(), 4, "all was forgotten with the last request");
 }
