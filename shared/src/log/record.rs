@@ -204,9 +204,9 @@ pub enum Record {
         monotonic_ns: u64,
     },
     /// What a user sends: the request's first record, right before its first [`Record::Dispatch`]
-    /// (or its [`Record::Done`], if it never leaves), by the same core, in user-driven runs only. `flags`: [`StepFlags`], `time`: template | session <<
-    /// 32, `x`: after (`u32::MAX`: none) | body bytes << 32, `y`: ideal | ideal set << 32
-    /// (`u32::MAX`: unknown).
+    /// (or its [`Record::Done`], if it never leaves), by the same core, in user-driven runs only.
+    /// `flags`: [`StepFlags`], `time`: template | session << 32, `x`: after (`u32::MAX`: none) |
+    /// body bytes << 32, `y`: ideal | ideal set << 32 (`u32::MAX`: unknown).
     Step {
         /// Which request.
         request: RequestIndex,

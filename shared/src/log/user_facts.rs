@@ -159,3 +159,25 @@ pub struct PoolFacts {
     /// The most tool and system tokens of one conversation.
     pub max_prefix_tokens: Option<u32>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_version_knows_more_or_less_of_does_no_harm() {
+        let facts = UserFacts {
+            period_ns: 5,
+            goals: UserGoals { ttft_ns: Some(7), decode_tokens_per_s: Some(0.5) },
+            trace_ids: vec!["trace_0001".to_owned()],
+            ..UserFacts::default()
+        };
+        let mut json = serde_json::to_value(&facts).expect("JSON's own types");
+        assert_eq!(serde_json::from_value::<UserFacts>(json.clone()).expect("reads"), facts);
+        json["limits"]["a_later_limit"] = 1.into();
+        json.as_object_mut().expect("an object").remove("pool");
+        assert_eq!(serde_json::from_value::<UserFacts>(json).expect("reads"), facts);
+        let nothing = serde_json::from_str::<UserFacts>("{}").expect("reads");
+        assert_eq!(nothing, UserFacts::default());
+    }
+}

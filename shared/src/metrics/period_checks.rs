@@ -207,7 +207,9 @@ fn a_user_driven_run_offers_no_rate_and_holds_its_schedule() {
 fn a_lost_step_costs_its_request_only() {
     let whole = sample_users::sample(5, 8);
     let mut sample = whole.clone();
-    let is_third = |record: &Record| matches!(record, Record::Step { request, .. } if *request == RequestIndex(3));
+    let third = RequestIndex(3);
+    let is_third =
+        |record: &Record| matches!(record, Record::Step { request, .. } if *request == third);
     sample.records.retain(|(_, record)| !is_third(record));
     let (run, whole) = (read(&sample), read(&whole));
     assert_eq!(run.requests.len(), whole.requests.len());
@@ -322,7 +324,8 @@ proptest! {
         if !run.requests.is_empty() {
             let _numbers = report(&run, &ReportOptions::default());
             let last = (0..run.requests.len()).filter_map(|i| last_stamp(&run, i)).max();
-            assert!(last.is_none_or(|last| last <= super::attribution::end(&run, run.users.as_ref().expect("users"))));
+            let end = super::attribution::end(&run, run.users.as_ref().expect("users"));
+            assert!(last.is_none_or(|last| last <= end));
         }
     }
 }

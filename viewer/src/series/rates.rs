@@ -13,8 +13,8 @@ use crate::theme::data_colour;
 
 const UNIT: &str = "requests/s";
 
-/// The plot for a view. A run whose requests have no due times of their own has no offered line, nor
-/// has one that users drive.
+/// The plot for a view. A run whose requests have no due times of their own has no offered line,
+/// nor has one that users drive.
 #[must_use]
 pub fn picture(opened: &OpenedRun, view: TimeRange) -> Picture {
     let steps = Steps::of_width(with_margin(opened, view), Steps::covering(view, STEPS).width);
