@@ -95,7 +95,7 @@ impl Args {
             max_connections: self.target.connections(self.timing.names_a_schedule())?,
             drain_ns: self.run.drain_ns(),
             memory: self.body.render_budget,
-            output: self.run.log_path(&time_stamp()),
+            output: self.run.log_path(&time_stamp(), self.users.files.resume.as_deref()),
             overwrite: self.run.force,
             max_lateness_us: self.run.max_lateness_us,
             resumed: None,

@@ -3,10 +3,10 @@
 //! What it notes and says goes through the conductor, which alone writes its stream of the log and
 //! alone speaks to the user. Nothing is decided here.
 
-use std::sync::Arc;
+use std::mem;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crossbeam::channel::{Receiver, Sender, unbounded};
 use onbeat_shared::counted::counted;
 use onbeat_shared::log::users::Assessment;
 use onbeat_shared::units::{CoreIndex, RunNanos};
@@ -36,33 +36,48 @@ pub(super) enum News {
     Say(String),
 }
 
+/// Where a director leaves its news: a few in each assessment period. Neither who writes here nor
+/// who reads is in a hurry.
+#[derive(Debug, Default)]
+struct Board(Mutex<Vec<News>>);
+
+impl Board {
+    fn put(&self, news: News) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(news);
+    }
+
+    fn take(&self) -> Vec<News> {
+        mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// A director at work.
 #[derive(Debug)]
 pub(super) struct Directing {
     director: Director,
     run: Arc<UserRun>,
-    news: Receiver<News>,
+    board: Arc<Board>,
 }
 
 impl Directing {
     /// Starts it: the first users are on their way to the cores before zero.
     pub(super) fn start(job: UserJob, shared: &Arc<Shared>) -> Result<Self, EngineError> {
-        // A few for each assessment period.
-        let (sender, news) = unbounded();
         let UserJob { run, direction } = job;
-        let house = House { run: Arc::clone(&run), shared: Arc::clone(shared), news: sender };
-        Ok(Self { director: Director::start(direction, house)?, run, news })
+        let board = Arc::new(Board::default());
+        let house =
+            House { run: Arc::clone(&run), shared: Arc::clone(shared), board: Arc::clone(&board) };
+        Ok(Self { director: Director::start(direction, house)?, run, board })
     }
 
     /// What it has noted and said since anybody asked.
-    pub(super) fn news(&self) -> impl Iterator<Item = News> {
-        self.news.try_iter()
+    pub(super) fn news(&self) -> Vec<News> {
+        self.board.take()
     }
 
     /// Ends it, once all cores have ended; how it went, and its last news.
     pub(super) fn end(self) -> Result<(Directed, Vec<News>), EngineError> {
         let directed = self.director.end()?;
-        let mut news: Vec<News> = self.news.try_iter().collect();
+        let mut news = self.board.take();
         let lost: u64 = self.run.cues.iter().map(|cues| cues.lost()).sum();
         if lost > 0 {
             news.push(News::Say(format!(
@@ -79,14 +94,7 @@ impl Directing {
 struct House {
     run: Arc<UserRun>,
     shared: Arc<Shared>,
-    news: Sender<News>,
-}
-
-impl House {
-    fn send_news(&self, news: News) {
-        // A conductor that has gone away has ended the run.
-        let _ = self.news.send(news);
-    }
+    board: Arc<Board>,
 }
 
 impl Stage for House {
@@ -112,15 +120,15 @@ impl Stage for House {
     }
 
     fn note(&mut self, mut assessment: Assessment) {
-        // Shares between 0 and 1 need no more than 24 bits.
+        #[expect(clippy::cast_possible_truncation, reason = "a share needs no more than 24 bits")]
         let share = |share: Option<f64>| share.map(|share| share as f32);
         assessment.input_budget = share(self.run.gates.input_share(assessment.time));
         assessment.output_budget = share(self.run.gates.output_share(assessment.time));
-        self.send_news(News::Note(Box::new(assessment)));
+        self.board.put(News::Note(Box::new(assessment)));
     }
 
     fn say(&mut self, words: String) {
-        self.send_news(News::Say(words));
+        self.board.put(News::Say(words));
     }
 
     fn end(&mut self, end: End) {

@@ -231,13 +231,14 @@ fn perform(
             stop = wanted;
             shared.stop.store(stop as u8, Ordering::Relaxed);
         }
-        take_down(directing.iter().flat_map(Directing::news), &mut sink, watch);
+        let news = directing.as_ref().map(Directing::news).unwrap_or_default();
+        take_down(news, &mut sink, watch);
         watch.look(elapsed_ns, shared.planned(), &cores.snapshot());
     }
     let totals = cores.join();
     let directed = directing.map(Directing::end).transpose()?;
     let directed = directed.map(|(directed, news)| {
-        take_down(news.into_iter(), &mut sink, watch);
+        take_down(news, &mut sink, watch);
         directed
     });
     let closing = anchor(&mut sink, false);
@@ -249,7 +250,7 @@ fn perform(
 }
 
 /// Writes down and says what a director wants to be.
-fn take_down(news: impl Iterator<Item = News>, sink: &mut Sink, watch: &mut dyn Watch) {
+fn take_down(news: Vec<News>, sink: &mut Sink, watch: &mut dyn Watch) {
     for news in news {
         match news {
             News::Note(assessment) => {

@@ -287,7 +287,8 @@ fn replay(
     let (prepared, users) = match scripts {
         Some(scripts) => {
             let facts = user_facts::of(&config.users, &scripts, &trace);
-            users::check_resumed(config, &manifest.trace, &facts)?;
+            users::check_resumed(config, &manifest.trace, &scripts, &facts)?;
+            users::hint(config, &trace).iter().for_each(|words| watch.say(words));
             manifest.users = Some(Box::new(facts));
             users::prepare(config, &trace, plan, scripts, &options, cores)?
         }

@@ -167,10 +167,11 @@ impl RunFlags {
             .map_err(|source| EngineError::io("create the folder", folder, source))
     }
 
-    /// The run log's path; `time` names it when the user did not.
+    /// The run log's path; `time` names it when the user did not. A run that goes on leaves it in
+    /// the folder it goes on from.
     #[must_use]
-    pub fn log_path(&self, time: &str) -> PathBuf {
-        let folder = self.artifact_dir.as_deref().unwrap_or(Path::new("."));
+    pub fn log_path(&self, time: &str, resumed: Option<&Path>) -> PathBuf {
+        let folder = self.artifact_dir.as_deref().or(resumed).unwrap_or(Path::new("."));
         self.output.clone().unwrap_or_else(|| folder.join(format!("run-{time}.beat")))
     }
 }
