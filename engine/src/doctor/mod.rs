@@ -116,12 +116,10 @@ impl Report {
 #[must_use]
 pub fn glance(cpus: &[u16]) -> Report {
     let facts = Facts::read(Path::new("/"), cpus);
-    Report {
-        schema_version: SCHEMA_VERSION,
-        cpus: cpus.to_vec(),
-        measured: false,
-        findings: checks::of_facts(&facts, cpus, None),
-    }
+    let mut findings = checks::of_facts(&facts, cpus, None);
+    let (driver, refusal) = DriverKind::probe();
+    findings.push(checks::system::io_uring(driver, refusal.as_deref(), &facts));
+    Report { schema_version: SCHEMA_VERSION, cpus: cpus.to_vec(), measured: false, findings }
 }
 
 /// Everything, with a second and a half of measurements on the last of `cpus`. Without a CPU that
@@ -157,6 +155,7 @@ mod tests {
         let cpus = allowed_cpus().expect("the system says");
         let report = glance(&cpus[cpus.len() - 1..]);
         assert!(!report.measured && report.findings.len() > 10);
+        assert!(report.findings.iter().any(|finding| finding.check == "io_uring"));
         assert_eq!(report.json()["schema_version"], 1);
     }
 }

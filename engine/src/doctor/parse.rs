@@ -97,12 +97,24 @@ pub fn kernel_version(release: &str) -> Option<(u32, u32)> {
 
 /// Scheduling policy and real-time priority of `/proc/self/stat`, as the kernel numbers them.
 #[must_use]
-pub fn scheduling(stat: &str) -> Option<(u32, u32)> {
+pub fn scheduling(stat: &str) -> Option<Scheduling> {
     // The second field is the program's name in brackets and may hold anything.
     let mut after_name = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
-    let priority = after_name.nth(37)?.parse().ok()?;
+    let nice = after_name.nth(16)?.parse().ok()?;
+    let priority = after_name.nth(20)?.parse().ok()?;
     let policy = after_name.next()?.parse().ok()?;
-    Some((policy, priority))
+    Some(Scheduling { policy, priority, nice })
+}
+
+/// How a thread is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduling {
+    /// The class, by the kernel's number.
+    pub policy: u32,
+    /// The priority within a real-time class; 0 outside of one.
+    pub priority: u32,
+    /// How far others go first outside of one: -20 to 19.
+    pub nice: i32,
 }
 
 /// Ticks of one CPU, or of all.
@@ -272,12 +284,13 @@ mod tests {
     #[test]
     fn the_policy_stands_after_a_name_that_may_hold_anything() {
         let fields = (3..=52).map(|field| match field {
+            19 => "-3".to_owned(),
             40 => "50".to_owned(),
             41 => "1".to_owned(),
             _ => "7".to_owned(),
         });
         let stat = format!("42 (a) b 1) {}", fields.collect::<Vec<_>>().join(" "));
-        assert_eq!(scheduling(&stat), Some((1, 50)));
+        assert_eq!(scheduling(&stat), Some(Scheduling { policy: 1, priority: 50, nice: -3 }));
         assert_eq!(scheduling("42 (a"), None);
     }
 

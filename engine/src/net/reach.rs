@@ -206,6 +206,15 @@ fn usable(server: &[SocketAddr], local: &[IpAddr]) -> Result<Vec<SocketAddr>, En
 
 /// Refuses an address that this host does not have.
 fn is_ours(own: IpAddr) -> Result<(), EngineError> {
+    // The kernel takes these for "any", so that connections would not leave from them.
+    let is_everybodys = own.is_unspecified()
+        || own.is_multicast()
+        || matches!(own, IpAddr::V4(address) if address.is_broadcast());
+    if is_everybodys {
+        return Err(EngineError::Usage(format!(
+            "--local-address {own} is no address of one host; `ip address` lists this one's"
+        )));
+    }
     match socket::bound_to(own, SocketFlags::CLOEXEC) {
         Ok(_) => Ok(()),
         Err(Errno::ADDRNOTAVAIL) => Err(EngineError::Usage(format!(
@@ -251,6 +260,10 @@ mod tests {
         let refused = words(is_ours(foreign));
         assert!(refused.contains("192.0.2.7 is no address of this host"), "{refused}");
         assert_eq!(words(is_ours("127.0.0.9".parse().expect("literal"))), "fine");
+        for everybodys in ["0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255"] {
+            let refused = words(is_ours(everybodys.parse().expect("literal")));
+            assert!(refused.contains("is no address of one host"), "{everybodys}: {refused}");
+        }
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Target {
         };
         let authority = uri.authority().map_or(host, |authority| authority.as_str());
         let port = match authority.strip_prefix(host) {
-            Some("") => Some(if secure { 443 } else { 80 }),
+            Some("") => Some(usual_port(secure)),
             Some(rest) => rest.strip_prefix(':').and_then(port),
             None => None,
         };
@@ -109,9 +109,12 @@ impl Target {
         &self.host
     }
 
-    /// The value of the `Host` header.
+    /// The value of the `Host` header: without the scheme's own port, as other clients write it.
     #[must_use]
     pub fn authority(&self) -> String {
+        if self.port == usual_port(self.secure) {
+            return self.host.clone();
+        }
         format!("{}:{}", self.host, self.port)
     }
 
@@ -149,6 +152,11 @@ impl Target {
     }
 }
 
+/// The port of a URL that names none.
+const fn usual_port(secure: bool) -> u16 {
+    if secure { 443 } else { 80 }
+}
+
 /// A port as it stands in a URL: digits and nothing else, and one that can be connected to.
 fn port(text: &str) -> Option<u16> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -158,7 +166,7 @@ fn port(text: &str) -> Option<u16> {
 impl fmt::Display for Target {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.secure { "https" } else { "http" };
-        write!(out, "{scheme}://{}{}", self.authority(), self.base_path)
+        write!(out, "{scheme}://{}:{}{}", self.host, self.port, self.base_path)
     }
 }
 
@@ -183,6 +191,17 @@ mod tests {
         assert!(shown("ftp://host").contains("scheme"));
         assert!(shown("http://host/?key=1").contains("query"));
         assert!(shown("http:///x").contains("refused"));
+    }
+
+    #[test]
+    fn a_host_header_has_no_port_where_the_scheme_says_it() {
+        let header = |text: &str| Target::parse(text).expect("a URL").authority();
+        assert_eq!(header("http://host/v1"), "host");
+        assert_eq!(header("https://host:443"), "host");
+        assert_eq!(header("http://[::1]:80"), "[::1]");
+        assert_eq!(header("https://host:80"), "host:80");
+        assert_eq!(header("http://host:443"), "host:443");
+        assert_eq!(header("localhost:8000"), "localhost:8000");
     }
 
     #[test]

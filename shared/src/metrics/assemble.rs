@@ -47,6 +47,7 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     let reasons = reasons(&Evidence {
         sending: &sending,
         outside_stalls: lateness.outside_stalls.as_ref(),
+        lateness: lateness.all.as_ref(),
         max_lateness_us,
         state: run.state,
     });

@@ -235,6 +235,17 @@ fn a_short_trace_with_one_late_request_is_judged_by_its_lateness() {
     };
     let stalled = run_of(Some((5 * MS - 1_000, 3_900_000)));
     assert!(stalled.verdict.schedule_held, "{:?}", stalled.verdict);
+    // Of requests that were all hit none shows anything, unless they left in time all the same.
+    let mut hit = Sample::new();
+    let request = hit.plan(5 * MS);
+    hit.dispatch(request, 5 * MS, 9 * MS);
+    hit.done(request, 50 * MS, Class::Ok);
+    let (start, length_ns) = (RunNanos(5 * MS - 1_000), 3_900_000);
+    hit.push(CoreIndex(0), Record::Stall { start, length_ns });
+    let reasons = plain(&hit).verdict.reasons;
+    assert!(reasons.len() == 1 && reasons[0].starts_with("host stalls explain"), "{reasons:?}");
+    let options = ReportOptions { max_lateness_us: Some(5_000), ..ReportOptions::default() };
+    assert!(report(&read(&hit), &options).verdict.schedule_held);
     // Nobody else is to blame: it is late, and the client is not saturated.
     let late = run_of(None);
     let reasons = &late.verdict.reasons;

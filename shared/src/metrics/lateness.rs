@@ -7,7 +7,7 @@
 
 use super::latency::span;
 use crate::run::{Run, Stall};
-use crate::units::NANOS_PER_MICRO;
+use crate::units::{NANOS_PER_MICRO, RunNanos};
 
 /// A request that was due this shortly after a stall's end can still be late by it: the core first
 /// sends what had gathered. As long as the shortest stall that is logged.
@@ -29,7 +29,20 @@ pub(super) fn stalled_ns(run: &Run, i: usize) -> Option<u64> {
     let ended = stalls.partition_point(|stall| stall.end() <= intended);
     let casts_shadow = |stall: &&Stall| stall.end().0.saturating_add(STALL_SHADOW_NS) >= intended.0;
     let shadow_ns = stalls[..ended].last().filter(casts_shadow).map_or(0, |s| s.length_ns);
-    Some(run.stalls.stalled_ns(core, intended, sent).saturating_add(shadow_ns))
+    let until = until_sent(stalls, sent);
+    Some(run.stalls.stalled_ns(core, intended, until).saturating_add(shadow_ns))
+}
+
+/// The end of what can have kept a request that left at `sent`. A stall begins when the core last
+/// looked, a little before it sent, but the core ran when it stamped `sent`: of a stall that goes on
+/// after that, only so much lay before as is a stall of its own. Where server and client share a
+/// host, the server is woken by the very sending, and may take the core.
+fn until_sent(stalls: &[Stall], sent: RunNanos) -> RunNanos {
+    let begun = stalls.partition_point(|stall| stall.start < sent);
+    let after = |stall: &&Stall| {
+        stall.end() > sent && sent.0.saturating_sub(stall.start.0) < STALL_SHADOW_NS
+    };
+    stalls[..begun].last().filter(after).map_or(sent, |stall| stall.start)
 }
 
 /// Whether host stalls explain the lateness of request `i`: half of it or more is time that its
@@ -47,7 +60,7 @@ mod tests {
     use super::*;
     use crate::log::Record;
     use crate::log::sample::Sample;
-    use crate::units::{CoreIndex, RunNanos};
+    use crate::units::CoreIndex;
 
     const US: i64 = 1_000;
 
@@ -59,6 +72,10 @@ mod tests {
             (0, 5, false),
             (900, 905, false),
             (900, 1_310, true),
+            // Sent by then: the stall that followed explains nothing. A part of it may.
+            (990, 1_010, false),
+            (1_005, 1_010, false),
+            (990, 1_060, true),
             (1_100, 1_310, true),
             (1_340, 1_345, true),
             (1_360, 1_380, false),

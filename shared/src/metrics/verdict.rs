@@ -2,10 +2,10 @@
 //!
 //! It held if every planned request left (those aside that a user's stop kept back or the server
 //! gave no connection), at no less than 99 % of the offered rate, with a p99 lateness outside host
-//! stalls within the limit, and every body was ready when due. A log without a footer, and a run
-//! without a request, cannot show that and do not count as held. Where users decide what is sent
-//! there is no offered rate, and nothing is planned that could stay behind. The measurement's validity is all
-//! this says; how the server did is elsewhere.
+//! stalls within the limit, and every body was ready when due. A log without a footer, a run without
+//! a request, and one whose every request was late in a host stall cannot show that and do not count
+//! as held. Where users decide what is sent there is no offered rate, and nothing is planned that
+//! could stay behind. The measurement's validity is all this says; how the server did is elsewhere.
 
 use super::latency::count;
 use super::quantile::Statistic;
@@ -23,6 +23,8 @@ pub struct Evidence<'a> {
     pub sending: &'a Sending,
     /// Lateness in microseconds, without requests hit by a host stall.
     pub outside_stalls: Option<&'a Statistic>,
+    /// Lateness in microseconds, of all requests.
+    pub lateness: Option<&'a Statistic>,
     /// The limit on its p99, in microseconds.
     pub max_lateness_us: u64,
     /// How far the log goes.
@@ -55,6 +57,15 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
         reasons.push(format!(
             "p99 lateness outside host stalls is {:.0} us, above the limit of {limit} us \
              (--max-lateness-us); use more --cores, isolate them, or raise the limit knowingly",
+            late.p99
+        ));
+    }
+    if let Some(late) = evidence.lateness.filter(over).filter(|_| evidence.outside_stalls.is_none())
+    {
+        reasons.push(format!(
+            "host stalls explain the lateness of every request, p99 {:.0} us, above the limit of \
+             {limit} us (--max-lateness-us): none is left that could show that the schedule held; \
+             `onbeat doctor` says what this host does",
             late.p99
         ));
     }

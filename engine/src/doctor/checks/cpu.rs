@@ -20,12 +20,31 @@ pub fn choice(facts: &Facts, cpus: &[u16]) -> Finding {
     };
     let fact = |finding: Finding| finding.fact("allowed", list_text(&allowed));
     let may = format!("{} would pace, of {} that may be used", named(cpus), list_text(&allowed));
+    let beyond: Vec<u16> = cpus.iter().copied().filter(|cpu| !allowed.contains(cpu)).collect();
+    if !beyond.is_empty() {
+        return fact(not_allowed(facts, cpus, &allowed, &beyond));
+    }
     if allowed.iter().any(|cpu| !cpus.contains(cpu)) {
         return fact(Finding::new(CHECK, Level::Ok, may));
     }
     let words = format!("{may}: none is left for the log, the system and the server");
     let help = "allow one more CPU (taskset, the cpuset, docker --cpuset-cpus), or pace on fewer";
     fact(Finding::new(CHECK, Level::Problem, words).help(help))
+}
+
+/// CPUs that a replay would refuse: they do not exist, or this process has to ask for them first.
+fn not_allowed(facts: &Facts, cpus: &[u16], allowed: &[u16], beyond: &[u16]) -> Finding {
+    let online = facts.online.as_deref().map(cpu_list).unwrap_or_default();
+    let words =
+        format!("{} may not be used, only {}: a replay is refused", named(beyond), named(allowed));
+    let finding = Finding::new("cpus", Level::Problem, words);
+    if !beyond.iter().all(|cpu| online.contains(cpu)) {
+        return finding.help("name CPUs that there are (--cores)");
+    }
+    let mut both = [allowed, beyond].concat();
+    both.sort_unstable();
+    let (both, list) = (list_text(&both), list_text(cpus));
+    finding.command(format!("taskset -c {both} onbeat replay --cores {list} ..."))
 }
 
 /// Whether the pacing cores run at full speed.
@@ -284,6 +303,17 @@ mod tests {
         assert_eq!(choice(&facts(), &[3]).level, Level::Ok);
         assert_eq!(choice(&facts(), &[0, 1, 2, 3]).level, Level::Problem);
         assert_eq!(choice(&Facts::default(), &[3]).level, Level::Unknown);
+    }
+
+    #[test]
+    fn a_cpu_that_a_replay_would_refuse_is_a_problem() {
+        let absent = choice(&facts(), &[3, 9]);
+        assert_eq!(absent.level, Level::Problem);
+        assert_eq!(absent.found, "CPU 9 may not be used, only CPUs 0-3: a replay is refused");
+        assert!(absent.command.is_none() && absent.help.is_some(), "{absent:?}");
+        let isolated = Facts { status: Some("Cpus_allowed_list:\t0-1".into()), ..facts() };
+        let asked = choice(&isolated, &[3]).command.expect("a command");
+        assert_eq!(asked, "taskset -c 0-1,3 onbeat replay --cores 3 ...");
     }
 
     #[test]

@@ -19,9 +19,10 @@ const PORTS_FEW: u32 = 1_024;
 #[must_use]
 pub fn scheduler(facts: &Facts) -> Finding {
     const CHECK: &str = "scheduler";
-    let Some((policy, priority)) = facts.process_stat.as_deref().and_then(parse::scheduling) else {
+    let Some(found) = facts.process_stat.as_deref().and_then(parse::scheduling) else {
         return Finding::unknown(CHECK, "/proc/self/stat cannot be read");
     };
+    let parse::Scheduling { policy, priority, nice } = found;
     let runtime = facts.rt_runtime_us.as_deref().and_then(|text| text.parse::<i64>().ok());
     let name = match policy {
         0 => "SCHED_OTHER",
@@ -35,6 +36,7 @@ pub fn scheduler(facts: &Facts) -> Finding {
     let finding = |level, words: String| {
         Finding::new(CHECK, level, words)
             .fact("policy", name)
+            .fact("nice", nice)
             .fact("rt_runtime_us", runtime.map_or(serde_json::Value::Null, Into::into))
     };
     match (policy, runtime) {
@@ -46,6 +48,10 @@ pub fn scheduler(facts: &Facts) -> Finding {
         }
         (3 | 5, _) => finding(Level::Problem, format!("{name}: everything else goes first"))
             .command("chrt --other 0 onbeat replay ..."),
+        (0, _) if nice > 0 => {
+            finding(Level::Problem, format!("{name}, nice {nice}: everything else goes first"))
+                .command("sudo renice --priority 0 --pid $$")
+        }
         _ => finding(Level::Ok, name.to_owned()),
     }
 }
@@ -137,8 +143,9 @@ fn limit(facts: &Facts, title: &str) -> Option<Limit> {
 mod tests {
     use super::*;
 
-    fn stat(policy: u32, priority: u32) -> Option<String> {
+    fn stat(policy: u32, priority: u32, nice: i32) -> Option<String> {
         let fields = (3..=41).map(|field| match field {
+            19 => nice.to_string(),
             40 => priority.to_string(),
             41 => policy.to_string(),
             _ => "0".to_owned(),
@@ -149,7 +156,7 @@ mod tests {
     #[test]
     fn the_real_time_throttle_is_a_trap() {
         let with = |policy, runtime: &str| Facts {
-            process_stat: stat(policy, 50),
+            process_stat: stat(policy, 50, 0),
             rt_runtime_us: Some(runtime.into()),
             ..Facts::default()
         };
@@ -163,6 +170,16 @@ mod tests {
         );
         assert_eq!(scheduler(&with(5, "950000")).level, Level::Problem);
         assert_eq!(scheduler(&Facts::default()).level, Level::Unknown);
+    }
+
+    #[test]
+    fn a_process_that_lets_others_go_first_is_told() {
+        let with = |nice| Facts { process_stat: stat(0, 0, nice), ..Facts::default() };
+        assert_eq!(scheduler(&with(-5)).level, Level::Ok);
+        let nice = scheduler(&with(5));
+        assert_eq!(nice.level, Level::Problem);
+        assert_eq!(nice.found, "SCHED_OTHER, nice 5: everything else goes first");
+        assert!(nice.command.is_some_and(|command| command.contains("renice")));
     }
 
     fn limits(title: &str, soft: &str, hard: &str, capabilities: &str) -> Facts {
