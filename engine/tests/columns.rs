@@ -229,7 +229,7 @@ fn weighed(mut command: Command) -> (u64, Output) {
 
 #[test]
 fn a_run_stays_within_its_memory_or_is_refused_with_what_would_do() {
-    const PROMPTS: usize = 120;
+    const PROMPTS: usize = 72;
     const BYTES: usize = 2 << 20;
     let folder = tempfile::tempdir().expect("a temporary folder");
     let url = one_word();
