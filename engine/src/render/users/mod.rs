@@ -329,7 +329,10 @@ impl Scenes {
                     out.extend_from_slice(self.bytes(line.text(start, len)))
                 }
                 // Nothing stands between quotes around null.
-                Bit::Fixed(separator) => out.extend_from_slice(&separator[usize::from(open)..]),
+                Bit::Fixed(separator) => {
+                    let separator = self.separators.text(separator);
+                    out.extend_from_slice(&separator[usize::from(open)..]);
+                }
                 Bit::Open => {
                     out.pop();
                     out.extend_from_slice(b"null");
@@ -359,6 +362,12 @@ impl Scenes {
 
     fn line_at(&self, place: u32) -> &Line {
         &self.lines[self.order[place as usize] as usize]
+    }
+
+    /// The line that the run of a line hangs on.
+    fn above(&self, line: &Line) -> Option<&Line> {
+        let parent = self.line_at(line.run).parent;
+        (parent != tree::NONE).then(|| &self.lines[parent as usize])
     }
 
     fn text_of(&self, line: &Line) -> &[u8] {

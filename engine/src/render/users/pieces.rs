@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use onbeat_shared::units::RequestIndex;
 
-use crate::render::replies::{PAGE_BYTES, Page, Replies};
-use crate::render::users::stage::Flight;
+use crate::render::replies::{PAGE_BYTES, Page};
+use crate::render::users::stage::{Flight, Stage};
 use crate::render::users::strip::Strip;
 use crate::render::users::walk::{Bit, Spot, Walk};
 use crate::render::users::{Place, Scenes};
@@ -32,13 +32,8 @@ pub(in crate::render) enum Piece<'a> {
 /// The pieces of a request.
 #[derive(Clone, Debug)]
 pub(in crate::render) struct Pieces<'a> {
-    scenes: &'a Arc<Scenes>,
-    strip: &'a Arc<Strip>,
-    replies: &'a Replies,
-    memo: &'a Memo,
-    request: RequestIndex,
-    common: Place,
-    record: u32,
+    stage: &'a Stage,
+    flight: &'a Flight,
     walk: Walk<'a>,
     at: At,
     /// Pieces that are still to come.
@@ -71,26 +66,8 @@ enum At {
 }
 
 impl<'a> Pieces<'a> {
-    pub(super) fn new(
-        scenes: &'a Arc<Scenes>,
-        strip: &'a Arc<Strip>,
-        replies: &'a Replies,
-        memo: &'a Memo,
-        flight: &'a Flight,
-        walk: Walk<'a>,
-    ) -> Self {
-        Self {
-            scenes,
-            strip,
-            replies,
-            memo,
-            request: flight.request,
-            common: flight.common,
-            record: flight.record,
-            walk,
-            at: At::Start,
-            left: flight.parts as usize,
-        }
+    pub(super) const fn new(stage: &'a Stage, flight: &'a Flight, walk: Walk<'a>) -> Self {
+        Self { stage, flight, walk, at: At::Start, left: flight.parts as usize }
     }
 
     /// Passes `skipped` pieces.
@@ -102,8 +79,8 @@ impl<'a> Pieces<'a> {
             return;
         }
         let goal = self.left.saturating_sub(skipped);
-        let mut memo = self.memo.0.borrow_mut();
-        if let Some(reached) = memo.filter(|reached| reached.request == self.request)
+        let mut memo = self.stage.memo.0.borrow_mut();
+        if let Some(reached) = memo.filter(|reached| reached.request == self.flight.request)
             && (goal..self.left).contains(&reached.left)
         {
             (self.left, self.at) = (reached.left, reached.at);
@@ -115,7 +92,7 @@ impl<'a> Pieces<'a> {
             }
         }
         let spot = *self.walk.spot();
-        *memo = Some(Reached { request: self.request, left: self.left, at: self.at, spot });
+        *memo = Some(Reached { request: self.flight.request, left: self.left, at: self.at, spot });
     }
 }
 
@@ -131,42 +108,46 @@ impl<'a> Iterator for Pieces<'a> {
 
     fn next(&mut self) -> Option<Piece<'a>> {
         self.left = self.left.checked_sub(1)?;
-        let line = &self.scenes.lines[self.record as usize];
+        let (stage, flight) = (self.stage, self.flight);
+        let line = &stage.scenes.lines[flight.record as usize];
         loop {
             match self.at {
                 At::Start => {
                     self.at = At::Head;
-                    return Some(Piece::Scene(self.scenes, self.common));
+                    return Some(Piece::Scene(&stage.scenes, flight.common));
                 }
                 At::Head => {
                     self.at = At::Prompt;
-                    return Some(Piece::Head(self.strip));
+                    return Some(Piece::Head(stage.strips.get(flight.strip)));
                 }
                 At::Page { left: 0, .. } => self.at = At::Prompt,
                 At::Page { page, left } => {
-                    let (bytes, behind) = self.replies.page(page);
+                    let (bytes, behind) = stage.replies.page(page);
                     let used = left.min(PAGE_BYTES);
                     self.at = At::Page { page: behind, left: left - used };
                     return Some(Piece::Reply(bytes, used));
                 }
                 At::Prompt => match self.walk.next() {
                     Some(Bit::Text { start, len }) => {
-                        return Some(Piece::Scene(self.scenes, line.text(start, len)));
+                        return Some(Piece::Scene(&stage.scenes, line.text(start, len)));
                     }
-                    Some(Bit::Fixed(bytes)) => return Some(Piece::Fixed(bytes)),
+                    Some(Bit::Fixed(separator)) => {
+                        return Some(Piece::Fixed(stage.scenes.separators.text(separator)));
+                    }
                     Some(Bit::Mark(words)) => {
-                        return Some(Piece::Mark(self.strip, self.strip.marked(words)));
+                        let strip = stage.strips.get(flight.strip);
+                        return Some(Piece::Mark(strip, strip.marked(words)));
                     }
                     Some(Bit::Reply(slot)) => {
                         let slot = RequestIndex(slot);
-                        let left = self.replies.len(slot).unwrap_or(0) as usize;
-                        self.at = At::Page { page: self.replies.first_page(slot), left };
+                        let left = stage.replies.len(slot).unwrap_or(0) as usize;
+                        self.at = At::Page { page: stage.replies.first_page(slot), left };
                     }
                     Some(Bit::Open) => {}
                     None => {
                         self.at = At::End;
-                        let closing = self.scenes.closings[line.closing as usize];
-                        return Some(Piece::Scene(self.scenes, closing));
+                        let closing = stage.scenes.closings[line.closing as usize];
+                        return Some(Piece::Scene(&stage.scenes, closing));
                     }
                 },
                 At::End => return None,

@@ -34,19 +34,19 @@ pub(super) struct Kept {
 /// The requests of one core's players.
 #[derive(Debug)]
 pub struct Stage {
-    scenes: Arc<Scenes>,
+    pub(super) scenes: Arc<Scenes>,
     seats: Vec<Seat>,
     /// For each request that is out, its player.
     players: HashMap<RequestIndex, u32, Mixing>,
-    strips: Strips,
+    pub(super) strips: Strips,
     /// By place, as [`Stage::kept`] is.
-    replies: Replies,
+    pub(super) replies: Replies,
     kept: Vec<Kept>,
     /// Places for replies that are free.
     free: Vec<u32>,
     replaced: Replaced,
     /// How far into which request somebody was.
-    memo: Memo,
+    pub(super) memo: Memo,
 }
 
 /// Replies that recorded words stand for, where their own were to be repeated.
@@ -208,7 +208,7 @@ impl Stage {
         for bit in self.walk(place, flight) {
             let (more, len) = match bit {
                 Bit::Text { len, .. } => (1, len),
-                Bit::Fixed(text) => (1, text.len() as u64),
+                Bit::Fixed(separator) => (1, self.scenes.separators.len(separator).into()),
                 Bit::Reply(slot) => {
                     let len = self.reply_bytes(slot);
                     (len.div_ceil(PAGE_BYTES), len as u64)
@@ -426,9 +426,7 @@ impl Stage {
     pub(in crate::render) fn pieces(&self, request: RequestIndex) -> Option<Pieces<'_>> {
         let &place = self.players.get(&request)?;
         let flight = self.seats[place as usize].out.as_ref()?;
-        let walk = self.walk(place as usize, flight);
-        let (strip, memo) = (self.strips.get(flight.strip), &self.memo);
-        Some(Pieces::new(&self.scenes, strip, &self.replies, memo, flight, walk))
+        Some(Pieces::new(self, flight, self.walk(place as usize, flight)))
     }
 }
 

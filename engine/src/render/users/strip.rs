@@ -35,10 +35,13 @@ pub(super) struct HeadTexts {
     session: Vec<u8>,
     /// By conversation: the place of its first part.
     first: Vec<u32>,
-    /// By part: what a router keeps together, and what stands behind the user's number.
-    names: Vec<(Box<[u8]>, Box<[u8]>)>,
+    /// By part.
+    names: Vec<Name>,
     longest: usize,
 }
+
+/// What a router keeps together, and what stands behind the user's number.
+type Name = (Box<[u8]>, Box<[u8]>);
 
 /// Who a head is for.
 #[derive(Clone, Copy, Debug)]

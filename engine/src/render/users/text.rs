@@ -30,6 +30,14 @@ pub(super) struct Separators {
     pub(super) tool: &'static [u8],
 }
 
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Separator {
+    Assistant,
+    User,
+    Tool,
+}
+
 /// What the words depend on beside the lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style<'a> {
@@ -126,7 +134,8 @@ impl Author<'_> {
         }
         self.words(record, start, line.keep, said_until);
         if line.said > 0 && line.until > said_until {
-            self.out.extend_from_slice(self.style.separators.of_line(&line));
+            let separator = Separator::before(&line);
+            self.out.extend_from_slice(self.style.separators.text(separator));
         }
         let user_at = short(self.out.len() - start);
         self.words(record, start, said_until, line.until);
@@ -224,8 +233,24 @@ impl Separators {
     /// Of a prompt in one piece.
     pub(super) const NONE: &Self = &Self { assistant: b"", user: b"", tool: b"" };
 
+    /// One of them.
+    pub(super) const fn text(&self, separator: Separator) -> &'static [u8] {
+        match separator {
+            Separator::Assistant => self.assistant,
+            Separator::User => self.user,
+            Separator::Tool => self.tool,
+        }
+    }
+
+    /// Its bytes.
+    pub(super) fn len(&self, separator: Separator) -> u32 {
+        u32::try_from(self.text(separator).len()).expect("a line of text")
+    }
+}
+
+impl Separator {
     /// What stands before a line's own message.
-    pub(super) const fn of_line(&self, line: &Line) -> &'static [u8] {
-        if line.tool { self.tool } else { self.user }
+    pub(super) const fn before(line: &Line) -> Self {
+        if line.tool { Self::Tool } else { Self::User }
     }
 }

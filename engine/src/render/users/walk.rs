@@ -7,7 +7,7 @@
 //! gives way to recorded words. Neighbours in memory are one piece.
 
 use crate::render::users::stage::Kept;
-use crate::render::users::text::{CHECK_WORDS, nth_word};
+use crate::render::users::text::{CHECK_WORDS, Separator, nth_word};
 use crate::render::users::tree::{Line, NONE};
 use crate::render::users::{MARK_WORDS, Scenes};
 
@@ -17,7 +17,7 @@ pub(super) enum Bit {
     /// Bytes of the conversation's text.
     Text { start: u64, len: u64 },
     /// What stands between messages.
-    Fixed(&'static [u8]),
+    Fixed(Separator),
     /// A kept reply.
     Reply(u32),
     /// A reply that is yet to come.
@@ -37,10 +37,23 @@ pub(super) enum Said {
     Open,
 }
 
-/// Most runs on the way to a line: each halves what is behind it.
-const RUNS_MAX: usize = 33;
-/// Most pieces of a line: separators, and words cut in two, with a mark in either part.
-const BITS_MAX: usize = 12;
+/// A piece of the present line; texts start where the line does.
+#[derive(Clone, Copy, Debug)]
+enum Short {
+    Text {
+        start: u32,
+        len: u32,
+    },
+    /// Several lines.
+    Lines,
+    Fixed(Separator),
+    Reply(u32),
+    Open,
+    Mark(u32),
+}
+
+/// Most pieces of a line: separators, a reply, and words cut in two, with a mark in either part.
+const SHORTS_MAX: usize = 8;
 
 /// A prompt's pieces.
 #[derive(Clone, Debug)]
@@ -55,21 +68,27 @@ pub(super) struct Walk<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     said: Said,
-    /// The last places of the runs on the way, the last run first.
-    ends: [u32; RUNS_MAX],
-    /// How many of them are still to be passed, the present one among them.
-    runs: usize,
+    record: u32,
+    /// How many runs are still to be passed, the present one among them.
+    runs: u32,
+    /// The last place of the present run.
+    end: u32,
     /// The next place.
     place: u32,
+    /// The first line behind the present run; nothing in the last one.
+    behind: u32,
     /// Tokens of the prompt.
     input: u32,
     /// Where the mark belongs, as long as it is still to come.
     mark_at: Option<u32>,
     /// Whether the open message is the assistant's.
     assistant: bool,
-    bits: [Bit; BITS_MAX],
-    filled: usize,
-    taken: usize,
+    shorts: [Short; SHORTS_MAX],
+    filled: u8,
+    taken: u8,
+    /// Where the present line starts, or the present lines, and how long those are.
+    start: u64,
+    len: u64,
     held: Option<Bit>,
 }
 
@@ -83,30 +102,43 @@ impl<'a> Walk<'a> {
         marked: bool,
     ) -> Self {
         let line = &scenes.lines[record as usize];
-        let (mut ends, mut runs) = ([0; RUNS_MAX], 0);
+        let mut runs = 1;
         let mut last = line;
-        loop {
-            ends[runs] = last.place;
+        while let Some(parent) = scenes.above(last) {
+            last = parent;
             runs += 1;
-            match scenes.line_at(last.run).parent {
-                NONE => break,
-                parent => last = &scenes.lines[parent as usize],
-            }
         }
         let spot = Spot {
             said,
-            ends,
+            record,
             runs,
+            end: last.place,
             place: last.run,
+            behind: NONE,
             input: line.input,
             mark_at: marked.then(|| line.warm_tokens(scenes.warm_tokens)),
             assistant: false,
-            bits: [Bit::Open; BITS_MAX],
+            shorts: [Short::Open; SHORTS_MAX],
             filled: 0,
             taken: 0,
+            start: 0,
+            len: 0,
             held: None,
         };
-        Self { scenes, kept, spot }
+        let mut walk = Self { scenes, kept, spot };
+        walk.enter();
+        walk
+    }
+
+    /// Enters the next run.
+    fn enter(&mut self) {
+        let mut last = &self.scenes.lines[self.spot.record as usize];
+        self.spot.behind = NONE;
+        for _ in 1..self.spot.runs {
+            self.spot.behind = self.scenes.order[last.run as usize];
+            last = self.scenes.above(last).expect("as many runs as were counted");
+        }
+        (self.spot.place, self.spot.end) = (last.run, last.place);
     }
 
     /// How far it went.
@@ -128,12 +160,28 @@ impl<'a> Walk<'a> {
             self.fill();
         }
         self.spot.taken += 1;
-        Some(self.spot.bits[self.spot.taken - 1])
+        let base = self.spot.start;
+        Some(match self.spot.shorts[usize::from(self.spot.taken - 1)] {
+            Short::Text { start, len } => {
+                Bit::Text { start: base + u64::from(start), len: len.into() }
+            }
+            Short::Lines => Bit::Text { start: base, len: self.spot.len },
+            Short::Fixed(separator) => Bit::Fixed(separator),
+            Short::Reply(slot) => Bit::Reply(slot),
+            Short::Open => Bit::Open,
+            Short::Mark(words) => Bit::Mark(words),
+        })
     }
 
-    fn push(&mut self, bit: Bit) {
-        if !matches!(bit, Bit::Text { len: 0, .. } | Bit::Fixed(&[])) {
-            self.spot.bits[self.spot.filled] = bit;
+    fn push(&mut self, short: Short) {
+        let is_empty = match short {
+            Short::Text { len, .. } => len == 0,
+            Short::Lines => self.spot.len == 0,
+            Short::Fixed(separator) => self.scenes.separators.text(separator).is_empty(),
+            Short::Reply(_) | Short::Open | Short::Mark(_) => false,
+        };
+        if !is_empty {
+            self.spot.shorts[usize::from(self.spot.filled)] = short;
             self.spot.filled += 1;
         }
     }
@@ -142,7 +190,8 @@ impl<'a> Walk<'a> {
     fn fill(&mut self) {
         let scenes = self.scenes;
         let line = scenes.line_at(self.spot.place);
-        let end = self.spot.ends[self.spot.runs - 1];
+        let end = self.spot.end;
+        self.spot.start = line.start;
         let together = if self.spot.mark_at.is_some() {
             None
         } else {
@@ -154,19 +203,19 @@ impl<'a> Walk<'a> {
         if together.is_some() {
             let behind = scenes.line_at(last);
             if self.spot.assistant && line.said == 0 && line.words() > 0 {
-                self.push(Bit::Fixed(scenes.separators.user));
+                self.push(Short::Fixed(Separator::User));
                 self.spot.assistant = false;
             }
             self.spot.assistant &= line.words() == 0;
-            let bytes = behind.start + u64::from(behind.len) - line.start;
-            self.push(Bit::Text { start: line.start, len: bytes });
+            self.spot.len = behind.start + u64::from(behind.len) - line.start;
+            self.push(Short::Lines);
         } else {
             self.line(scenes.order[last as usize], cut, closes);
         }
         if last == end {
             self.spot.runs -= 1;
             if self.spot.runs > 0 {
-                self.spot.place = scenes.line_at(self.spot.ends[self.spot.runs - 1]).run;
+                self.enter();
             }
         } else {
             self.spot.place = last + 1;
@@ -176,11 +225,10 @@ impl<'a> Walk<'a> {
     /// Up to which token the line at a place of the present run is kept, and whether a user's words
     /// have to be the last of it: the prompt ends there, or the assistant is next.
     fn cut(&self, place: u32) -> (u32, bool) {
-        let next = if place < self.spot.ends[self.spot.runs - 1] {
+        let next = if place < self.spot.end {
             self.scenes.line_at(place + 1)
-        } else if self.spot.runs > 1 {
-            let end = self.scenes.line_at(self.spot.ends[self.spot.runs - 2]);
-            self.scenes.line_at(end.run)
+        } else if self.spot.behind != NONE {
+            &self.scenes.lines[self.spot.behind as usize]
         } else {
             return (self.spot.input, true);
         };
@@ -223,14 +271,14 @@ impl<'a> Walk<'a> {
     }
 
     /// The reply that stands in a line, and how many tokens it has.
-    fn reply(&mut self, line: &Line) -> Option<(Bit, u32)> {
+    fn reply(&mut self, line: &Line) -> Option<(Short, u32)> {
         if line.asked == NONE {
             return None;
         }
         let kept = self.kept;
         match &mut self.spot.said {
             Said::Recorded => None,
-            Said::Open => (line.said > 0).then_some((Bit::Open, line.said)),
+            Said::Open => (line.said > 0).then_some((Short::Open, line.said)),
             Said::Kept(next) => {
                 while *next != NONE && kept[*next as usize].record < line.asked {
                     *next = kept[*next as usize].next;
@@ -238,7 +286,7 @@ impl<'a> Walk<'a> {
                 let slot = Some(*next).filter(|&slot| slot != NONE)?;
                 let heard = &kept[slot as usize];
                 let fits = heard.record == line.asked && heard.fits(line);
-                fits.then_some((Bit::Reply(slot), heard.tokens))
+                fits.then_some((Short::Reply(slot), heard.tokens))
             }
         }
     }
@@ -249,7 +297,6 @@ impl<'a> Walk<'a> {
         if cut <= line.keep {
             return;
         }
-        let separators = self.scenes.separators;
         let said_until = line.said_until();
         if let Some((reply, tokens)) = self.reply(line) {
             let user_from = line.keep + tokens;
@@ -275,7 +322,7 @@ impl<'a> Walk<'a> {
             return;
         }
         if self.spot.assistant {
-            self.push(Bit::Fixed(separators.user));
+            self.push(Short::Fixed(Separator::User));
             self.spot.assistant = false;
         }
         self.words(line, line.keep, cut);
@@ -283,23 +330,24 @@ impl<'a> Walk<'a> {
 
     /// What stands before a reply: the line's own, where it has one.
     fn separator_of_assistant(&mut self, line: &Line) {
-        let separator = self.scenes.separators.assistant;
+        let separator = Separator::Assistant;
         if line.said > 0 {
-            self.push(Bit::Text { start: line.start, len: separator.len() as u64 });
+            let len = self.scenes.separators.len(separator);
+            self.push(Short::Text { start: 0, len });
         } else {
-            self.push(Bit::Fixed(separator));
+            self.push(Short::Fixed(separator));
         }
     }
 
     /// What stands before the user's words: the line's own, where it has one.
     fn separator_of_user(&mut self, line: &Line) {
-        let separator = self.scenes.separators.of_line(line);
+        let separator = Separator::before(line);
         let is_open = matches!(self.spot.said, Said::Open);
         if line.said > 0 && line.until > line.said_until() && !is_open {
-            let start = line.start + u64::from(line.user_at) - separator.len() as u64;
-            self.push(Bit::Text { start, len: separator.len() as u64 });
+            let len = self.scenes.separators.len(separator);
+            self.push(Short::Text { start: line.user_at - len, len });
         } else {
-            self.push(Bit::Fixed(separator));
+            self.push(Short::Fixed(separator));
         }
     }
 
@@ -323,7 +371,7 @@ impl<'a> Walk<'a> {
                 let end = until.min(start.saturating_add(MARK_WORDS));
                 self.spot.mark_at = None;
                 self.slice(line, from, start);
-                self.push(Bit::Mark(end - start));
+                self.push(Short::Mark(end - start));
                 self.slice(line, end, until);
             }
             _ => self.slice(line, from, until),
@@ -333,14 +381,14 @@ impl<'a> Walk<'a> {
     fn slice(&mut self, line: &Line, from: u32, until: u32) {
         if from < until {
             let (start, end) = (self.start_of(line, from), self.end_of(line, until));
-            self.push(Bit::Text { start: line.start + start, len: end - start });
+            self.push(Short::Text { start, len: end - start });
         }
     }
 
     /// Where in a line's bytes word `at` of the prompt starts.
-    fn start_of(&self, line: &Line, at: u32) -> u64 {
+    fn start_of(&self, line: &Line, at: u32) -> u32 {
         if at == line.said_until() {
-            return u64::from(line.user_at);
+            return line.user_at;
         }
         let check = at / CHECK_WORDS;
         let passed = check - line.keep / CHECK_WORDS;
@@ -351,19 +399,18 @@ impl<'a> Walk<'a> {
             (self.scenes.checks[first], at - check * CHECK_WORDS)
         };
         let text = self.scenes.text_of(line);
-        let rest = &text[bytes as usize..];
-        u64::from(bytes) + nth_word(rest, words as usize) as u64
+        let behind = nth_word(&text[bytes as usize..], words as usize);
+        bytes + u32::try_from(behind).expect("a line's length is one")
     }
 
     /// Where in a line's bytes word `at` of the prompt would start, but for what separates it from
     /// those before.
-    fn end_of(&self, line: &Line, at: u32) -> u64 {
+    fn end_of(&self, line: &Line, at: u32) -> u32 {
         if at == line.until {
-            return u64::from(line.len);
+            return line.len;
         }
         if line.said > 0 && at == line.said_until() {
-            let separator = self.scenes.separators.of_line(line);
-            return u64::from(line.user_at) - separator.len() as u64;
+            return line.user_at - self.scenes.separators.len(Separator::before(line));
         }
         self.start_of(line, at)
     }

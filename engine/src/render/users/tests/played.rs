@@ -42,7 +42,7 @@ fn play(supply: &mut Supply, number: u32, act: &Act, end: End) -> (Sent, Option<
     let request = RequestIndex(number);
     supply.compose(request, act, 0);
     let sent = out(supply, request);
-    if number % 5 == 0 {
+    if number.is_multiple_of(5) {
         // Its connection had been closed: it goes out once more.
         supply.begin(request);
         supply.hear(request, b"lost", false);
