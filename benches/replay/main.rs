@@ -35,7 +35,7 @@ mod server;
 mod side;
 
 use std::fs::OpenOptions;
-use std::io::{Result, Write};
+use std::io::{Error, Result, Write};
 use std::process::ExitCode;
 
 use options::Options;
@@ -80,7 +80,11 @@ fn bench(arguments: Vec<String>) -> Result<()> {
     if options.is_real {
         say(&benches::machine::describe(Some(&runner.engine)))?;
     }
-    for mut case in options.cases() {
+    let cases = options.cases();
+    if options.is_real && cases.is_empty() {
+        return Err(Error::other("no case has any of these words in its name"));
+    }
+    for mut case in cases {
         case.pairs = options.pairs.unwrap_or(case.pairs);
         say(&measure::run(&runner, &case)?)?;
     }

@@ -93,6 +93,10 @@ fn asked(arguments: &[String]) -> Result<Asked, String> {
             "--readme" => asked.readme = true,
             "--pairs" | "--rate" | "--count" => {
                 let value = value()?;
+                // Before half an hour of it, not after.
+                if !is_positive(&value, word == "--rate") {
+                    return Err(format!("{word} {value:?}: give a number above 0"));
+                }
                 asked.rest.extend([word.clone(), value]);
             }
             flag if flag.starts_with('-') => return Err(format!("no such option: {flag}")),
@@ -106,6 +110,14 @@ fn asked(arguments: &[String]) -> Result<Asked, String> {
         return Err("--readme goes with --table FILE: what is shown was kept before".to_owned());
     }
     Ok(asked)
+}
+
+/// Whether a text is a number above 0, and a whole one unless it may have a `fraction`.
+fn is_positive(text: &str, fraction: bool) -> bool {
+    if fraction {
+        return text.parse().is_ok_and(|number: f64| number.is_finite() && number > 0.0);
+    }
+    text.parse().is_ok_and(|number: usize| number > 0)
 }
 
 /// Builds all that measures; the engine by itself, as a user builds it.
@@ -234,6 +246,10 @@ mod tests {
         assert!(!parsed(&["--pairs", "3"]).expect("right").some);
         assert!(parsed(&["--quick"]).is_err() && parsed(&["--base"]).is_err());
         assert!(parsed(&["--readme"]).is_err(), "which results?");
+        for wrong in [["--pairs", "0"], ["--pairs", "1.5"], ["--count", "x"], ["--rate", "-1"]] {
+            assert!(parsed(&wrong).is_err(), "{wrong:?}");
+        }
+        assert!(parsed(&["--peer", "vllm", "--rate", "0.5", "--count", "9"]).is_ok());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::concurrency::{Curves, concurrency};
 use super::latency::{Metric, chunk_gaps_ns, count, nanos, span};
 use super::quantile::{Collector, Statistic, error_adjusted};
 use super::report::{
-    Cache, HostStalls, Latency, Met, Notes, Outcomes, Report, ReportOptions, RunFacts,
+    Cache, HostStalls, Latency, Met, Notes, Outcomes, Precision, Report, ReportOptions, RunFacts,
     SCHEMA_VERSION, Schedule, SliceReport, Slo, Throughput, Tokens, TraceFacts, Verdict,
     WarmUpFacts,
 };
@@ -154,6 +154,16 @@ fn run_facts(run: &Run, duration_s: Option<f64>) -> RunFacts {
             sha256: manifest.trace.sha256.clone(),
             format: manifest.trace.format.clone(),
             rows: manifest.trace.rows,
+        },
+        precision: Precision {
+            pacing: manifest.pacing.kind.clone(),
+            driver: manifest.driver.clone(),
+            wake_error_ns: Some(manifest.pacing.wake_error_ns).filter(|&error| error > 0),
+            stall_threshold_ns: manifest.pacing.stall_threshold_ns,
+            memory_lock: manifest.memory_lock.clone(),
+            memory_node: manifest.memory_node.clone(),
+            realtime: manifest.realtime.clone(),
+            doctor: manifest.doctor.clone(),
         },
         config: manifest.config.clone(),
         warm_up: manifest.warm_up.as_ref().map(|warm_up| WarmUpFacts {

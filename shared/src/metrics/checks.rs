@@ -98,6 +98,23 @@ fn reports_fit_the_schema() {
 }
 
 #[test]
+fn what_precision_rests_on_is_reported_as_the_manifest_has_it() {
+    let mut sample = Sample::new();
+    sample.manifest.realtime = Some("throttled".to_owned());
+    sample.manifest.doctor = Some(serde_json::json!({"findings": [{"check": "governor"}]}));
+    let precision = serde_json::to_value(plain(&sample).run.precision).expect("JSON");
+    assert_eq!(precision["pacing"], "spin");
+    assert_eq!(precision["driver"], "io_uring");
+    assert_eq!(precision["wake_error_ns"], 4_000);
+    assert_eq!(precision["stall_threshold_ns"], 50_000);
+    assert_eq!(precision["realtime"], "throttled");
+    assert_eq!(precision["memory_lock"], Value::Null);
+    assert_eq!(precision["doctor"]["findings"][0]["check"], "governor");
+    sample.manifest.pacing.wake_error_ns = 0;
+    assert_eq!(plain(&sample).run.precision.wake_error_ns, None, "it was not measured");
+}
+
+#[test]
 fn what_was_planned_and_what_was_sent_add_up() {
     let mut sample = sample::sample(6, 300);
     for class in [Class::CancelledByPlan, Class::Interrupted, Class::CutAtEnd] {

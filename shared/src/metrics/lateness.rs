@@ -34,9 +34,9 @@ pub(super) fn stalled_ns(run: &Run, i: usize) -> Option<u64> {
 }
 
 /// The end of what can have kept a request that left at `sent`. A stall begins when the core last
-/// looked, a little before it sent, but the core ran when it stamped `sent`: of a stall that goes on
-/// after that, only so much lay before as is a stall of its own. Where server and client share a
-/// host, the server is woken by the very sending, and may take the core.
+/// looked, a little before it sent, but the core ran when it stamped `sent`: of a stall that goes
+/// on after that, only so much lay before as is a stall of its own. Where server and client share
+/// a host, the server is woken by the very sending, and may take the core.
 fn until_sent(stalls: &[Stall], sent: RunNanos) -> RunNanos {
     let begun = stalls.partition_point(|stall| stall.start < sent);
     let after = |stall: &&Stall| {

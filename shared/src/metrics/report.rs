@@ -97,6 +97,8 @@ pub struct RunFacts {
     pub mode: String,
     /// The trace.
     pub trace: TraceFacts,
+    /// What the precision of the sending rests on.
+    pub precision: Precision,
     /// The resolved configuration, secrets cut out.
     pub config: serde_json::Value,
     /// Requests before zero, if there were any; nothing else counts them.
@@ -105,6 +107,27 @@ pub struct RunFacts {
     /// How requests were encrypted, if they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<crate::log::Tls>,
+}
+
+/// How the cores waited and what the machine allowed, as it was found before the run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Precision {
+    /// How a core waited: `spin`, `hybrid` or `sleep`.
+    pub pacing: String,
+    /// How sockets were driven: `io_uring` or `epoll`.
+    pub driver: String,
+    /// By how much a sleeping core woke late, in nanoseconds.
+    pub wake_error_ns: Option<u64>,
+    /// A jump of a core's clock longer than this is a host stall, in nanoseconds.
+    pub stall_threshold_ns: u64,
+    /// What became of `--lock-memory`, if it was asked for.
+    pub memory_lock: Option<String>,
+    /// What became of `--numa-local`, if it was asked for.
+    pub memory_node: Option<String>,
+    /// What became of `--realtime`, if it was asked for.
+    pub realtime: Option<String>,
+    /// What `onbeat doctor` finds without measuring, in its own form.
+    pub doctor: Option<serde_json::Value>,
 }
 
 /// Requests that were sent before zero.

@@ -2,10 +2,11 @@
 //!
 //! It held if every planned request left (those aside that a user's stop kept back or the server
 //! gave no connection), at no less than 99 % of the offered rate, with a p99 lateness outside host
-//! stalls within the limit, and every body was ready when due. A log without a footer, a run without
-//! a request, and one whose every request was late in a host stall cannot show that and do not count
-//! as held. Where users decide what is sent there is no offered rate, and nothing is planned that
-//! could stay behind. The measurement's validity is all this says; how the server did is elsewhere.
+//! stalls within the limit, and every body was ready when due. A log without a footer, a run
+//! without a request, and one whose every request was late in a host stall cannot show that and do
+//! not count as held. Where users decide what is sent there is no offered rate, and nothing is
+//! planned that could stay behind. The measurement's validity is all this says; how the server did
+//! is elsewhere.
 
 use super::latency::count;
 use super::quantile::Statistic;
