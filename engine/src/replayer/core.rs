@@ -426,6 +426,7 @@ impl Core {
     pub(super) fn give_up_unsent(&mut self) {
         if self.troupe.is_some() {
             // What users would have sent was never planned.
+            self.stop_users();
             self.remaining = 0;
             return;
         }

@@ -154,6 +154,19 @@ impl Core {
         }
     }
 
+    /// The run ends: writes down who had not come to an end. They stay where they are, and nobody
+    /// sends any more.
+    pub(super) fn stop_users(&mut self) {
+        let now = self.now();
+        let Self { troupe: Some(troupe), sink, supply, .. } = self else { return };
+        let Troupe { players, run, cues, .. } = &mut **troupe;
+        players.stop(now, &mut |event| {
+            // There may be more of them than there is room for.
+            sink.wait_for_room();
+            note(&event, &run.scripts, sink, supply, cues);
+        });
+    }
+
     /// The request that leaves now, if a user is ready, may send and may have a connection.
     pub(super) fn next_act(&mut self, now: RunNanos) -> Option<Exchange> {
         loop {
@@ -189,6 +202,7 @@ impl Core {
         let Self { troupe: Some(troupe), sink, supply, .. } = self else {
             unreachable!("acts are those of a troupe")
         };
+        let is_dear = troupe.run.gates.is_dearer(act.cost());
         let request = troupe.run.gates.number_request();
         if request.0 == 0 {
             // Nobody has sent before it what all share.
@@ -202,6 +216,7 @@ impl Core {
         let marks = [
             (act.turn.wait.from == From::Start, StepFlags::FROM_START),
             (act.base_played, StepFlags::BASE_PLAYED),
+            (is_dear, StepFlags::OVER_BUDGET),
             (composed.reply_replaced, StepFlags::REPLY_REPLACED),
             (composed.streams, StepFlags::STREAMED),
         ];
@@ -281,6 +296,7 @@ fn note(event: &Event, scripts: &Scripts, sink: &mut Sink, supply: &mut Supply, 
         Event::Truncated { who, at, done, total } => {
             (who, at, UserEvent::Truncated { done, total })
         }
+        Event::Stopped { who, at, done, total } => (who, at, UserEvent::Stopped { done, total }),
         Event::Limited { who, at, why, backoff_ns } => {
             let until = RunNanos(at.0.saturating_add(backoff_ns));
             cues.tell(Heard::Limited { at, until });

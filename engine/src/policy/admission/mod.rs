@@ -128,6 +128,13 @@ impl Gates {
         }
     }
 
+    /// Whether a request costs more than a whole budget.
+    #[must_use]
+    pub fn is_dearer(&self, cost: Cost) -> bool {
+        let (input, output) = (u64::from(cost.fresh_input), u64::from(cost.output));
+        self.input.is_dearer(input) || self.output.is_dearer(output)
+    }
+
     /// The limits.
     #[must_use]
     pub const fn limits(&self) -> Limits {

@@ -383,6 +383,16 @@ impl Players {
     }
 
     /// Ends a player, and lets the one that waits for it go on.
+    /// The run ends: tells of all who play and were not done, in order of place. It does not let
+    /// them go.
+    pub fn stop(&self, now: RunNanos, emit: &mut impl FnMut(Event)) {
+        let playing =
+            self.slots.iter().filter(|slot| !matches!(slot.state, State::Free | State::Entering));
+        for &Slot { who, done, total, .. } in playing {
+            emit(Event::Stopped { who, at: now, done, total });
+        }
+    }
+
     fn leave(&mut self, player: Player, how: How, now: RunNanos, emit: &mut impl FnMut(Event)) {
         let Slot { who, cue, waiting, after, done, total, .. } = *self.slot(player);
         *self.slot_mut(player) = Slot::FREE;

@@ -134,6 +134,17 @@ pub enum Event {
         /// Requests of its own that it was to play.
         total: u32,
     },
+    /// The run ended before a player did.
+    Stopped {
+        /// Who.
+        who: Who,
+        /// When.
+        at: RunNanos,
+        /// Requests of its own that ended.
+        done: u32,
+        /// Requests of its own that it was to play.
+        total: u32,
+    },
     /// A ready request was blocked, and its player backs off.
     Limited {
         /// Who.
@@ -187,6 +198,7 @@ impl Event {
             Self::Started { who, .. }
             | Self::Completed { who, .. }
             | Self::Truncated { who, .. }
+            | Self::Stopped { who, .. }
             | Self::Limited { who, .. }
             | Self::Left { who, .. } => who,
         }

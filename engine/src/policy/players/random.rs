@@ -100,7 +100,7 @@ impl Watch {
                 assert!(cue.turn().expect("a request").too_long);
                 self.end(key);
             }
-            Event::Limited { .. } => {}
+            Event::Limited { .. } | Event::Stopped { .. } => {}
             Event::Left { .. } => {
                 let mut own = self.known.range((who.user, 0)..=(who.user, u16::MAX));
                 assert!(own.all(|(_, known)| known.ended), "it leaves after its last sub-agent");

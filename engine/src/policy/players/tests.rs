@@ -107,6 +107,9 @@ impl Stage {
                 Event::Truncated { at, done, total, .. } => {
                     format!("{name} is cut at {} ({done}/{total})", at.0 / SECOND)
                 }
+                Event::Stopped { at, done, total, .. } => {
+                    format!("{name} is stopped at {} ({done}/{total})", at.0 / SECOND)
+                }
                 Event::Limited { why, .. } => format!("{name} is limited by {why:?}"),
                 Event::Left { at, cue, how, .. } => {
                     format!("{name} leaves at {} (cue {cue}, {how:?})", at.0 / SECOND)
@@ -123,6 +126,26 @@ fn ask(t: i64, think: i64) -> String {
 
 fn options() -> ScriptOptions {
     ScriptOptions { detach_async: true, ..ScriptOptions::default() }
+}
+
+#[test]
+fn who_plays_when_the_run_ends_is_told_as_stopped() {
+    let agent = agent("", &[request(0, 64, &[9], ""), request(5, 64, &[9], "")]);
+    let mine = vec![request(0, 64, &[1], ""), agent, request(9, 64, &[1], "")];
+    let mut stage = Stage::new(&[mine], &ScriptOptions::default());
+    stage.enter(1, 0, 0, 0);
+    stage.enter(2, 0, 50, 0);
+    let first = stage.begin(0, 0, 0);
+    stage.end(first, 2);
+    let inner = stage.begin(2, 1, 1);
+    stage.end(inner, 3);
+    stage.heard();
+    stage.players.stop(at(4), &mut |event| stage.events.push(event));
+    // The second user has not begun.
+    let told = ["1.0 is stopped at 4 (1/2)", "1.1 is stopped at 4 (1/2)"];
+    let mut heard = stage.heard();
+    heard.sort_unstable();
+    assert_eq!(heard, told);
 }
 
 #[test]
