@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use onbeat_shared::counted::{agreeing, counted};
-use onbeat_shared::foreign::shown_path;
+use onbeat_shared::foreign::{shown, shown_path};
 use onbeat_shared::trace::agentic::{Agentic, Word};
 use onbeat_shared::trace::blocks::{BLOCK_IDS_MAX, BlockIds};
 use onbeat_shared::trace::record::Record;
@@ -305,7 +305,7 @@ fn repeats(trace: &Trace) -> Option<Warning> {
         }
     }
     let (first, second) = example?;
-    let id = |place: usize| &agentic.conversations[place].id;
+    let id = |place: usize| shown(&agentic.conversations[place].id);
     let words = format!(
         "{rows} of {} {} for the same as another one ({} is {} again)",
         counted(agentic.conversations.len() as u64, "conversation"),

@@ -180,6 +180,17 @@ fn the_files_of_a_folder_are_one_trace() {
 }
 
 #[test]
+fn a_note_obeys_no_name() {
+    let one = conversation(r"a\n\u001b[31m", &[request("0", 64, "1")]);
+    let files = [("a.json", one.as_str()), ("b.json", one.as_str())];
+    let trace = loaded(&files).expect("reads");
+    let note = trace.warnings.iter().find(|own| own.words.contains("same as another"));
+    let words = note.map(|own| own.words.as_str()).expect("they are the same");
+    assert!(words.contains(r"\n\u{1b}[31m"), "{words}");
+    assert!(!words.contains(char::is_control), "{words:?}");
+}
+
+#[test]
 fn a_file_may_have_a_conversation_a_line() {
     let one = conversation("a", &[request("0", 64, "1")]);
     let text = format!("{one}\n{}\n", one.replace("\"in\":64", "\"in\":65"));

@@ -39,7 +39,7 @@ const COLUMNS: [Column; 48] = [
     ("requests_in_progress_prior", |row| row.period.requests.in_flight_sent_before.into()),
     ("requests_per_second", |row| row.period.requests.per_s.into()),
     ("input_tokens_per_second", |row| row.period.tokens.input_per_s.into()),
-    ("output_tokens_per_second", |row| row.period.tokens.output_per_s.into()),
+    ("output_tokens_per_second", |row| row.output_rate().into()),
     ("ttft_avg", |row| in_seconds(row.period.ttft_ms, |ttft| ttft.mean)),
     ("ttft_p50", |row| in_seconds(row.period.ttft_ms, |ttft| ttft.p50)),
     ("ttft_p95", |row| in_seconds(row.period.ttft_ms, |ttft| ttft.p95)),
@@ -134,6 +134,14 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
 }
 
 impl Row<'_> {
+    /// Also of a period in which no prefill ended and the streams before it went on: what is summed
+    /// over all rows is the run's.
+    fn output_rate(&self) -> Option<f64> {
+        let tokens = &self.period.tokens;
+        let streamed = || (tokens.output > 0.0).then_some(tokens.output);
+        tokens.output_per_s.or_else(|| Some(streamed()? / self.period.seconds()?))
+    }
+
     fn working_set_blocks(&self) -> Option<u64> {
         let chunk = self.facts.map_or(0, |facts| facts.prompts.chunk_tokens);
         self.period.ramp?.working_set_tokens.checked_div(u64::from(chunk))

@@ -296,6 +296,25 @@ fn sums_over_periods_are_the_run_s() {
 }
 
 #[test]
+fn no_token_is_without_a_rate() {
+    let mut sample = Sample::new();
+    sample.sessions = vec!["a".to_owned()];
+    let template = sample.plan(0);
+    sample.plan[template.as_usize()].input_tokens = Some(70);
+    let facts = UserFacts { period_ns: 5_000 * MS, ..UserFacts::default() };
+    sample.manifest.users = Some(Box::new(facts));
+    user(&mut sample, 0, 0, UserEvent::Started { template: SessionIndex(0), cue: 0, copy: 0 });
+    let only = ask(&mut sample, 0, None, [0; 3]);
+    sample.chunks(only, &[300 * MS, 6_000 * MS, 7_000 * MS]);
+    sample.done(only, 7_000 * MS, Class::Ok);
+    user(&mut sample, 0, 7_000 * MS, UserEvent::Completed { done: 1, total: 1 });
+    let table = table(&Run::read(&sample.bytes()).expect("a log"), Part::Periods);
+    assert_eq!(table.get(0, "output_tokens_per_second"), "0.2");
+    assert_eq!(table.get(1, "output_tokens_per_second"), "1.0", "a stream went on");
+    assert_eq!(table.get(1, "input_tokens_per_second"), "", "and no prefill ended");
+}
+
+#[test]
 fn a_user_s_life_is_told_in_the_tool_s_words() {
     let text = bytes(&Run::read(&small().bytes()).expect("a log"), Part::Lifecycle);
     let text = String::from_utf8(text).expect("text");
