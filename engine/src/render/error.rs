@@ -96,20 +96,10 @@ pub enum RenderError {
 impl fmt::Display for RenderError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OverBudget { needed, budget, named } => write!(
-                out,
-                "to render all requests takes {needed} bytes and may take {budget} ({}); render them \
-                 during the run (--render ahead), plan fewer (--request-count, \
-                 --benchmark-duration, a window) or raise --render-budget",
-                limit(*named)
-            ),
-            Self::WindowOverBudget { needed, budget, named } => write!(
-                out,
-                "rendering ahead needs {needed} bytes, so that the largest request of every core \
-                 fits, and may take {budget} ({}); raise --render-budget to that, or send from \
-                 fewer --cores",
-                limit(*named)
-            ),
+            Self::OverBudget { .. }
+            | Self::WindowOverBudget { .. }
+            | Self::TurnsOverBudget { .. }
+            | Self::ScenesOverBudget { .. } => self.say_what_is_needed(out),
             Self::Prompt { file, row, tokens } => write!(
                 out,
                 "{file}: line {row}: field \"input_length\": found {tokens}; right would be at most {}",
@@ -141,20 +131,6 @@ impl fmt::Display for RenderError {
                  first request: leave out --render ahead, or send each turn's own text alone with \
                  --context-mode message_array_with_responses",
             ),
-            Self::TurnsOverBudget { needed, budget, named } => write!(
-                out,
-                "the rendered texts need {needed} bytes and may take {budget} ({}), and turns that \
-                 repeat others need them all; plan fewer requests (--request-count, \
-                 --benchmark-duration, a window) or raise --render-budget",
-                limit(*named)
-            ),
-            Self::ScenesOverBudget { conversations, needed, budget, named } => write!(
-                out,
-                "the texts of {conversations} conversations need {needed} bytes and may take \
-                 {budget} ({}); right would be --render-budget {needed}, or fewer conversations \
-                 (--min-requests, --max-context, a folder with fewer files)",
-                limit(*named)
-            ),
             Self::ScenesAhead => out.write_str(
                 "the prompts of users are put together from texts that are rendered before the \
                  first request: leave out --render ahead",
@@ -174,6 +150,43 @@ impl fmt::Display for RenderError {
                  the run is over"
             ),
             Self::Thread(words) => write!(out, "could not start a rendering thread: {words}"),
+        }
+    }
+}
+
+impl RenderError {
+    /// Of a budget that is too small: what would do; of anything else nothing.
+    fn say_what_is_needed(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OverBudget { needed, budget, named } => write!(
+                out,
+                "to render all requests takes {needed} bytes and may take {budget} ({}); render them \
+                 during the run (--render ahead), plan fewer (--request-count, \
+                 --benchmark-duration, a window) or raise --render-budget",
+                limit(*named)
+            ),
+            Self::WindowOverBudget { needed, budget, named } => write!(
+                out,
+                "rendering ahead needs {needed} bytes, so that the largest request of every core \
+                 fits, and may take {budget} ({}); raise --render-budget to that, or send from \
+                 fewer --cores",
+                limit(*named)
+            ),
+            Self::TurnsOverBudget { needed, budget, named } => write!(
+                out,
+                "the rendered texts need {needed} bytes and may take {budget} ({}), and turns that \
+                 repeat others need them all; plan fewer requests (--request-count, \
+                 --benchmark-duration, a window) or raise --render-budget",
+                limit(*named)
+            ),
+            Self::ScenesOverBudget { conversations, needed, budget, named } => write!(
+                out,
+                "the texts of {conversations} conversations need {needed} bytes and may take \
+                 {budget} ({}); right would be --render-budget {needed}, or fewer conversations \
+                 (--min-requests, --max-context, a folder with fewer files)",
+                limit(*named)
+            ),
+            _ => Ok(()),
         }
     }
 }
