@@ -111,7 +111,7 @@ pub(super) struct Flight {
     pieces: u32,
     /// It thought first.
     thought: bool,
-    /// Nothing was left out of what is no text.
+    /// It has something that is no text.
     partial: bool,
     usage: Option<Usage>,
 }

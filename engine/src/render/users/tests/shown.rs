@@ -193,3 +193,18 @@ fn prompts_too_long_to_be_sent_have_no_text_but_what_others_need() {
     let sent = Sent::of_body(std::str::from_utf8(&body).expect("UTF-8"));
     assert_eq!(sent.words().len(), 168);
 }
+
+#[test]
+fn the_memory_that_is_asked_for_is_about_what_is_taken() {
+    let inputs: Vec<(u32, u32)> = (1..=300).map(|turn| (turn * 70, 9)).collect();
+    let trace = read(&[conversation("one", "local", 300, &super::odd::line(&inputs))]);
+    let found = scripted(&trace, 0.5);
+    let with = |budget_bytes| {
+        let render = RenderOptions { budget_bytes: Some(budget_bytes), ..rendered() };
+        Scenes::new(&trace, &found, &render, options(ReplyMode::Live))
+    };
+    let Err(RenderError::ScenesOverBudget { needed, .. }) = with(1) else { panic!("refused") };
+    let taken = with(needed).expect("enough").memory_bytes();
+    assert!(taken <= needed && needed < 2 * taken, "{taken} of {needed}");
+    assert!(with(needed - 1).is_err());
+}
