@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use onbeat_shared::counted::counted;
 use onbeat_shared::foreign::shown_path;
+use onbeat_shared::log::header::Manifest;
 use onbeat_shared::metrics::report::Report;
 use onbeat_shared::metrics::{self, ReportOptions};
 use serde_json::json;
@@ -33,6 +34,8 @@ use crate::error::{EngineError, INTERRUPTED};
 use crate::plan::PlanOptions;
 use crate::policy::direction::state::DirectorState;
 use crate::policy::options::UserOptions;
+use crate::replayer::Stop;
+use crate::replayer::counters::Snapshot;
 use crate::run::{Ran, Resumed, RunConfig, run as carry_out};
 use crate::trace::{self, Given};
 
@@ -161,7 +164,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     typed.iter().flatten().for_each(|warning| terminal.say(warning));
     args.run.make_folder()?;
     let results = results(&mut config, args.run.force)?;
-    let ran = carry_out(config, &mut terminal);
+    let mut watch = Keeping { terminal: &mut terminal, results: results.as_ref(), told: false };
+    let ran = carry_out(config, &mut watch);
     terminal.finish();
     let ran = ran?;
     let conclusion = Conclusion {
@@ -194,6 +198,38 @@ fn as_typed(path: &Path) -> String {
         return text.into_owned();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// The terminal, and the folder that is kept up to date meanwhile.
+struct Keeping<'a> {
+    terminal: &'a mut Terminal,
+    results: Option<&'a Results<DirectorState>>,
+    /// The user knows that it cannot be.
+    told: bool,
+}
+
+impl Watch for Keeping<'_> {
+    fn say(&mut self, words: &str) {
+        self.terminal.say(words);
+    }
+
+    fn look(&mut self, elapsed_ns: i64, planned: u64, counters: &Snapshot) {
+        self.terminal.look(elapsed_ns, planned, counters);
+    }
+
+    fn keep(&mut self, manifest: &Manifest, state: &DirectorState) {
+        let kept = self.results.map_or(Ok(()), |results| results.keep(manifest, state.clone()));
+        if let Err(error) = kept
+            && !self.told
+        {
+            self.told = true;
+            self.terminal.say(&format!("a killed run could not be gone on from: {error}"));
+        }
+    }
+
+    fn stop(&mut self) -> Stop {
+        self.terminal.stop()
+    }
 }
 
 /// The folder for what users of an agentic trace leave beside the log, if there is to be one; with

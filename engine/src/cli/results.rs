@@ -17,6 +17,7 @@ use onbeat_shared::export::kv_cache_tester::{
     Equal, Export, PROGRESS_FILE, PROGRESS_VERSION, Part, Progress, write_json,
 };
 use onbeat_shared::foreign::{shown, shown_path};
+use onbeat_shared::log::header::Manifest;
 use onbeat_shared::metrics::report::Report;
 use onbeat_shared::run::Run;
 use serde::Serialize;
@@ -159,6 +160,18 @@ impl<S: Clone + Serialize> Results<S> {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Writes where a run under way is, so that another can go on from there if it is killed. Its
+    /// tables are written at its end.
+    ///
+    /// # Errors
+    /// If the file could not be written.
+    pub fn keep(&self, manifest: &Manifest, state: S) -> Result<(), EngineError> {
+        let earlier = self.earlier.as_ref().map(|earlier| &earlier.progress);
+        let progress = Progress::of(manifest, 0, Some(state), earlier);
+        let place = self.folder.join(PROGRESS_FILE);
+        to_file(&place, true, |mut file| write_json(&progress, &mut file))
     }
 
     /// Writes all files of a run that has ended, and gives their names. `state` is where its users
@@ -313,6 +326,23 @@ mod tests {
         let place = folder.path().join("results");
         write(&Results::prepare(&place, true, None, false).expect("free"), &run());
         (folder, place)
+    }
+
+    #[test]
+    fn a_run_that_was_killed_can_be_gone_on_from() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let run = run();
+        let results = Results::prepare(folder.path(), true, None, false).expect("free");
+        results.keep(&run.manifest, json!({"next": 1})).expect("a file");
+        results.keep(&run.manifest, json!({"next": 2})).expect("replaced");
+        let earlier = Earlier::<Value>::read(folder.path()).expect("a state");
+        assert_eq!((earlier.state(), earlier.periods()), (Some(&json!({"next": 2})), 0));
+        assert_eq!(earlier.equal(), &Equal::of(&run.manifest));
+        // Its rows were never written; those of the run that goes on are the first.
+        let results = Results::prepare(folder.path(), true, Some(earlier), false).expect("ours");
+        write(&results, &run);
+        let rows = lines(folder.path(), Part::Requests);
+        assert_eq!(rows.len(), 1 + run.requests.len());
     }
 
     fn lines(folder: &Path, part: Part) -> Vec<String> {

@@ -14,6 +14,7 @@ use onbeat_shared::units::{CoreIndex, RunNanos};
 use super::director::{Directed, Director, Stage};
 use crate::clock::monotonic_ns;
 use crate::error::EngineError;
+use crate::policy::direction::state::DirectorState;
 use crate::policy::direction::{Direction, End};
 use crate::policy::heard::Heard;
 use crate::policy::players::Entrance;
@@ -33,6 +34,7 @@ pub struct UserJob {
 #[derive(Debug)]
 pub(super) enum News {
     Note(Box<Assessment>),
+    Keep(Box<DirectorState>),
     Say(String),
 }
 
@@ -125,6 +127,10 @@ impl Stage for House {
         assessment.input_budget = share(self.run.gates.input_share(assessment.time));
         assessment.output_budget = share(self.run.gates.output_share(assessment.time));
         self.board.put(News::Note(Box::new(assessment)));
+    }
+
+    fn keep(&mut self, state: DirectorState) {
+        self.board.put(News::Keep(Box::new(state)));
     }
 
     fn say(&mut self, words: String) {

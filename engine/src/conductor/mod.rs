@@ -37,6 +37,7 @@ use self::writer::{Writer, Written};
 use crate::clock::{monotonic_ns, unix_ns};
 use crate::error::EngineError;
 use crate::plan::Plan;
+use crate::policy::direction::state::DirectorState;
 use crate::render::Renderer;
 use crate::render::supply::Source;
 use crate::replayer::counters::{Counters, Snapshot};
@@ -96,6 +97,9 @@ pub trait Watch {
     /// A look at the run; `elapsed_ns` counts from zero and is negative before it.
     fn look(&mut self, elapsed_ns: i64, planned: u64, counters: &Snapshot);
 
+    /// What another run would go on from if this one were killed now.
+    fn keep(&mut self, _manifest: &Manifest, _state: &DirectorState) {}
+
     /// How the user wants the run to end, as of now.
     fn stop(&mut self) -> Stop;
 }
@@ -141,7 +145,7 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     })?;
     log.keep()?;
     let directing = users.map(|job| Directing::start(job, &shared)).transpose()?;
-    let (writer, performed) = perform_logged(writer, &mut cores, &shared, directing, watch)?;
+    let (writer, performed) = perform_logged(writer, &mut cores, &shared, (directing, &manifest), watch)?;
     // What could not be rendered was not sent, and the log says so.
     let rendered = rendering.map_or(Ok(()), Rendering::end);
     let Performed { interrupted, counters, closing, totals, directed } = performed?;
@@ -170,7 +174,7 @@ fn perform_logged<W: io::Write + Send + 'static>(
     mut writer: Writer<W>,
     cores: &mut Cores,
     shared: &Shared,
-    directing: Option<Directing>,
+    (directing, manifest): (Option<Directing>, &Manifest),
     watch: &mut dyn Watch,
 ) -> Result<(Writer<W>, Result<Performed, EngineError>), EngineError> {
     let mut exchanges = cores.exchanges.clone();
@@ -182,7 +186,7 @@ fn perform_logged<W: io::Write + Send + 'static>(
         writer.serve(&exchanges, &ended);
         writer
     })?;
-    let performed = perform(cores, shared, &own, directing, watch);
+    let performed = perform(cores, shared, &own, (directing, manifest), watch);
     finished.store(true, Ordering::Release);
     match scribe.join() {
         Ok(writer) => Ok((writer, performed)),
@@ -195,7 +199,7 @@ fn perform(
     cores: &mut Cores,
     shared: &Shared,
     own: &Arc<Exchange>,
-    directing: Option<Directing>,
+    (directing, manifest): (Option<Directing>, &Manifest),
     watch: &mut dyn Watch,
 ) -> Result<Performed, EngineError> {
     let mut sink = Sink::new(Arc::clone(own));
@@ -232,13 +236,13 @@ fn perform(
             shared.stop.store(stop as u8, Ordering::Relaxed);
         }
         let news = directing.as_ref().map(Directing::news).unwrap_or_default();
-        take_down(news, &mut sink, watch);
+        take_down(news, manifest, &mut sink, watch);
         watch.look(elapsed_ns, shared.planned(), &cores.snapshot());
     }
     let totals = cores.join();
     let directed = directing.map(Directing::end).transpose()?;
     let directed = directed.map(|(directed, news)| {
-        take_down(news, &mut sink, watch);
+        take_down(news, manifest, &mut sink, watch);
         directed
     });
     let closing = anchor(&mut sink, false);
@@ -250,7 +254,7 @@ fn perform(
 }
 
 /// Writes down and says what a director wants to be.
-fn take_down(news: Vec<News>, sink: &mut Sink, watch: &mut dyn Watch) {
+fn take_down(news: Vec<News>, manifest: &Manifest, sink: &mut Sink, watch: &mut dyn Watch) {
     for news in news {
         match news {
             News::Note(assessment) => {
@@ -259,6 +263,7 @@ fn take_down(news: Vec<News>, sink: &mut Sink, watch: &mut dyn Watch) {
                 }
                 sink.flush();
             }
+            News::Keep(state) => watch.keep(manifest, &state),
             News::Say(words) => watch.say(&words),
         }
     }

@@ -64,7 +64,8 @@ pub fn send(
     // A log in memory, which says of these requests what a run's log says of its own.
     let begun = Writer::begin(Vec::new(), &manifest, &plan);
     let writer = begun.expect("memory takes everything");
-    let (writer, performed) = perform_logged(writer, &mut cores, &shared, None, watch)?;
+    let (writer, performed) =
+        perform_logged(writer, &mut cores, &shared, (None, &manifest), watch)?;
     if performed?.interrupted {
         return Err(EngineError::Stopped);
     }

@@ -43,6 +43,10 @@ pub trait Stage: Send {
     /// Writes an assessment into the log; how full the token budgets are is added here.
     fn note(&mut self, assessment: Assessment);
 
+    /// What a later run would go on from, should this one be killed: told at the start and after
+    /// each assessment.
+    fn keep(&mut self, state: DirectorState);
+
     /// Tells the person who watches.
     fn say(&mut self, words: String);
 
@@ -116,6 +120,7 @@ impl<S: Stage> Work<S> {
     fn run(mut self, finished: &AtomicBool) -> Directed {
         self.direction.open(&mut self.orders);
         self.carry_out();
+        self.stage.keep(self.direction.state());
         loop {
             #[expect(clippy::disallowed_methods, reason = "nothing is timed on this thread")]
             std::thread::sleep(TICK);
@@ -161,6 +166,7 @@ impl<S: Stage> Work<S> {
     }
 
     fn carry_out(&mut self) {
+        let is_new = self.orders.iter().any(|order| matches!(order, Order::Note(_)));
         for order in self.orders.drain(..) {
             match order {
                 Order::Enter(core, entrance) => self.waiting.push_back((core, entrance)),
@@ -181,6 +187,9 @@ impl<S: Stage> Work<S> {
             *full = *full || !stage.send(core, entrance);
             *full
         });
+        if is_new {
+            self.stage.keep(self.direction.state());
+        }
     }
 }
 

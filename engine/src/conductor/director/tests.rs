@@ -26,6 +26,7 @@ struct Seen {
     entered: Vec<(u16, Entrance)>,
     says: HashMap<u16, Vec<Heard>>,
     noted: Vec<Assessment>,
+    kept: Vec<DirectorState>,
     ended: Option<End>,
 }
 
@@ -66,6 +67,10 @@ impl Stage for Actors {
 
     fn note(&mut self, assessment: Assessment) {
         self.seen(|seen| seen.noted.push(assessment));
+    }
+
+    fn keep(&mut self, state: DirectorState) {
+        self.seen(|seen| seen.kept.push(state));
     }
 
     fn say(&mut self, _words: String) {}
@@ -152,6 +157,12 @@ fn what_cores_say_is_assessed_and_noted_until_nobody_plays() {
         seen.says.insert(1, vec![left(2, 11 * SECOND)]);
     });
     scene.until(|seen| seen.ended == Some(End::AllPlayed));
+    // At the start and behind the first assessment.
+    scene.until(|seen| seen.kept.len() >= 2);
+    scene.look(|seen| {
+        let playing: Vec<usize> = seen.kept.iter().map(|state| state.playing.len()).collect();
+        assert_eq!((playing[0], playing[1]), (2, 3));
+    });
     let directed = director.end().expect("no panic");
     assert_eq!((directed.end, directed.state.playing.len()), (End::AllPlayed, 0));
     assert_eq!(directed.state.users_created, 3);

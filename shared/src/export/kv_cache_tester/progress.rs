@@ -151,19 +151,30 @@ impl<S> Progress<S> {
     #[must_use]
     pub fn new(run: &Run, periods: usize, state: Option<S>, earlier: Option<&Self>) -> Self {
         let ended = run.footer.as_ref().is_some_and(|footer| !footer.interrupted);
+        Self { completed: ended, ..Self::of(&run.manifest, periods, state, earlier) }
+    }
+
+    /// Of a run under way, whose tables have so many periods until now.
+    #[must_use]
+    pub fn of(
+        manifest: &Manifest,
+        periods: usize,
+        state: Option<S>,
+        earlier: Option<&Self>,
+    ) -> Self {
         let periods = u32::try_from(periods).unwrap_or(u32::MAX);
         let mut run_ids = earlier.map_or_else(Vec::new, |earlier| earlier.onbeat.run_ids.clone());
-        run_ids.push(run.manifest.run_id.clone());
+        run_ids.push(manifest.run_id.clone());
         let before = earlier.map_or(0, |earlier| earlier.onbeat.periods);
         Self {
-            parameters: metadata::parameters(&run.manifest),
-            completed: ended,
+            parameters: metadata::parameters(manifest),
+            completed: false,
             onbeat: Rest {
                 version: PROGRESS_VERSION,
-                onbeat_version: run.manifest.onbeat_version.clone(),
+                onbeat_version: manifest.onbeat_version.clone(),
                 run_ids,
                 periods: before.saturating_add(periods),
-                equal: Equal::of(&run.manifest),
+                equal: Equal::of(manifest),
                 state,
             },
         }
