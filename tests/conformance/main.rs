@@ -9,16 +9,22 @@
 //! It has its own `main`, because this program is also the one it tests: called with `onbeat` as
 //! its first word it *is* `onbeat`, never an older one. And a skip would be captured otherwise.
 
+mod agree;
 mod blocks;
 mod case;
 mod columns;
+mod differ;
+mod draws;
 mod edges;
 mod files;
 mod found;
 mod lines;
 mod open_loop;
 mod oracle;
+mod played;
+mod plays;
 mod product;
+mod recorded;
 mod server;
 mod table;
 mod times;
@@ -104,6 +110,8 @@ fn items(folder: &Path) -> Vec<Item> {
     items.extend(users::items(folder));
     items.extend(tool_runs::items(folder));
     items.extend(files::items(folder));
+    items.extend(draws::items(folder));
+    items.extend(plays::items(folder));
     items.sort_by_key(|item| !table::SLOW.iter().any(|slow| item.name == *slow));
     items
 }

@@ -110,8 +110,8 @@ pub(crate) fn no_cap(case: &Case, found: &mut Findings) {
     let _ = child.wait();
 }
 
-/// Lets others run for a while: the server's log is a file, which nobody announces.
-fn rest(length: Duration) {
+/// Lets others run for a while, where nobody announces what is waited for.
+pub(crate) fn rest(length: Duration) {
     let nobody = Mutex::new(());
     let lock = nobody.lock().expect("nobody else has it");
     drop(Condvar::new().wait_timeout(lock, length));

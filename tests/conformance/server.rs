@@ -67,14 +67,23 @@ impl Recorder {
 
     /// Starts one that begins its answers to requests that are `held`, and ends none of them.
     pub(crate) fn holding(held: impl Fn(&Seen) -> bool + Send + Sync + 'static) -> Self {
+        let answers = |seen: &Seen| reply(&serde_json::from_str(&seen.body).unwrap_or_default());
+        Self::answering(answers, held)
+    }
+
+    /// Starts one that answers as it is told; of answers to requests that are `held` it sends the
+    /// first half.
+    pub(crate) fn answering(
+        answers: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static,
+        held: impl Fn(&Seen) -> bool + Send + Sync + 'static,
+    ) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let writing = Arc::clone(&seen);
         let server = Scripted::start(move |_, mut stream| {
             while let Some(bytes) = request(&mut stream) {
                 let seen = Seen::of(bytes);
-                let is_held = held(&seen);
-                let reply = reply(&serde_json::from_str(&seen.body).unwrap_or_default());
-                writing.lock().expect("nobody panics with it").push(seen);
+                writing.lock().expect("nobody panics with it").push(seen.clone());
+                let (reply, is_held) = (answers(&seen), held(&seen));
                 if is_held {
                     answer(&mut stream, &reply[..reply.len() / 2]);
                     // Until the client goes away.
@@ -94,18 +103,27 @@ impl Recorder {
 
     /// What it has got so far, in the order of arrival.
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().expect("nobody panics with it").clone()
+        self.look(<[Seen]>::to_vec)
+    }
+
+    /// What a look at all that it has got so far gives.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&[Seen]) -> T) -> T {
+        look(&self.seen.lock().expect("nobody panics with it"))
     }
 }
 
 /// A whole answer to a request's body.
 pub(crate) fn reply(body: &Value) -> Vec<u8> {
     let asked = body["max_completion_tokens"].as_u64().or_else(|| body["max_tokens"].as_u64());
-    let tokens = asked.unwrap_or(4).min(64);
+    reply_of(body, asked.unwrap_or(4).min(64))
+}
+
+/// A whole answer of so many tokens, none included.
+pub(crate) fn reply_of(body: &Value, tokens: u64) -> Vec<u8> {
     let is_chat = body["messages"].is_array();
     let usage = json!({"prompt_tokens": 1, "completion_tokens": tokens});
     if body["stream"] != json!(true) {
-        let text = " tok".repeat(usize::try_from(tokens).expect("at most 64"));
+        let text = " tok".repeat(usize::try_from(tokens).expect("few"));
         let choice = if is_chat {
             json!({"index": 0, "finish_reason": "length", "message": {"content": text}})
         } else {
@@ -117,6 +135,10 @@ pub(crate) fn reply(body: &Value) -> Vec<u8> {
         );
     }
     let mut events = String::new();
+    if tokens == 0 && is_chat {
+        let choice = json!({"index": 0, "finish_reason": "length", "delta": {}});
+        events += &format!("data: {}\n\n", json!({"choices": [choice]}));
+    }
     for token in 1..=tokens {
         let finish = if token == tokens { json!("length") } else { Value::Null };
         let choice = if is_chat {
@@ -130,7 +152,8 @@ pub(crate) fn reply(body: &Value) -> Vec<u8> {
     whole("text/event-stream", &(events + "data: [DONE]\n\n"))
 }
 
-fn whole(kind: &str, body: &str) -> Vec<u8> {
+/// A whole answer of this type.
+pub(crate) fn whole(kind: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}")
         .into_bytes()

@@ -89,7 +89,7 @@ fn time(seconds: &str) -> Option<RunNanos> {
 }
 
 /// These columns of a table of the tool; none of them, nor any before them, is ever quoted.
-fn table(path: &Path, names: &[&str]) -> Vec<Vec<String>> {
+pub(crate) fn table(path: &Path, names: &[&str]) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let mut lines = text.lines();
     let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();

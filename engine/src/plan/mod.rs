@@ -44,6 +44,7 @@ pub use crate::plan::steps::{Step, Steps, steps};
 pub use crate::plan::synthesis::{Factor, Synthesis, synthesise};
 pub use crate::plan::templates::templates;
 pub use crate::plan::tile::id_of_copy;
+pub use crate::plan::twister::stable_seed;
 
 /// Which rule decides when a request may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -121,7 +121,8 @@ impl Twister {
 }
 
 /// kv-cache-tester's `stable_seed`: the first half of a word of the text's digest.
-pub(crate) fn stable_seed(text: &str) -> u32 {
+#[must_use]
+pub fn stable_seed(text: &str) -> u32 {
     let digest = Sha256::digest(text);
     u32::from_be_bytes(digest[..4].try_into().expect("32 bytes"))
 }
