@@ -2,8 +2,9 @@
 //!
 //! The events are the tool's three: started, completed, truncated. Here sub-agents have a start
 //! too, and a user that goes on in a later run a second one. A user that the run's end cut short
-//! has no end, as there. Counts are of a user's own requests; the tool's, of
-//! its sub-agents as well.
+//! has no end, as there. Counts are of a user's own requests; the tool's, of its sub-agents as well
+//! and of what an advanced user did not send. Hits are the tool's figure: blocks of the request
+//! before.
 
 use super::cells::{Cell, Epoch};
 use crate::counted::grouped;
@@ -18,8 +19,9 @@ pub(super) const HEADS: [&str; 5] = ["timestamp", "user_id", "event_type", "trac
 struct Asked {
     /// Prompt tokens of the first one.
     first_tokens: Option<u32>,
-    hit_tokens: u64,
-    of_tokens: u64,
+    /// Blocks that the request before it had, too, and all of them.
+    hit_blocks: u64,
+    blocks: u64,
 }
 
 /// Every row.
@@ -57,9 +59,10 @@ fn asked(run: &Run, users: &Users) -> Vec<Asked> {
     for row in &run.plan {
         let Some(own) = asked.get_mut(row.session.as_usize()) else { continue };
         own.first_tokens = own.first_tokens.or(row.input_tokens);
-        if let (Some(hit), Some(all)) = (row.ideal_set_tokens, row.input_tokens) {
-            own.hit_tokens += u64::from(hit);
-            own.of_tokens += u64::from(all);
+        let hits = row.ideal_set_tokens.zip(run.manifest.trace.block_tokens);
+        if let Some(hits) = hits.and_then(|(tokens, of_one)| tokens.checked_div(of_one)) {
+            own.hit_blocks += u64::from(hits);
+            own.blocks += u64::from(row.blocks);
         }
     }
     asked
@@ -94,8 +97,8 @@ fn over(user: &User, own: Asked) -> String {
     if let (Some(done), Some(total)) = (user.done, user.total) {
         parts.push(format!("{done}/{total} requests"));
     }
-    if own.of_tokens > 0 {
-        let (hit, of) = (own.hit_tokens, own.of_tokens);
+    if own.blocks > 0 {
+        let (hit, of) = (own.hit_blocks, own.blocks);
         let share = crate::metrics::latency::count(hit) / crate::metrics::latency::count(of);
         parts.push(format!("{:.1}% cache hit", share * 100.0));
     }

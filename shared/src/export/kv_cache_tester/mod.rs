@@ -20,6 +20,7 @@
 //! * `queue_time` is what admission held back. What a user waited for its sub-agents is
 //!   `subagent_wait_s`, what the sender itself lost `lateness_s`; the tool adds all three.
 //! * `delay_expected` is the wait that the timing options asked for, not the bare recorded gap.
+//! * `output_tokens_expected` is what was asked for: 1 where an answer of 0 tokens is recorded.
 //! * `output_tokens_actual` is the server's count where it reports one; token counts per chunk and
 //!   sums over periods come from content events. `request_type` is how it was sent.
 //! * `cache_hit_blocks` and `avg_cache_hit_rate` are the tool's figure, the overlap of sets of

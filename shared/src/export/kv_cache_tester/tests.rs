@@ -322,8 +322,8 @@ fn a_user_s_life_is_told_in_the_tool_s_words() {
         timestamp,user_id,event_type,trace_id,details\n\
         1767323045.0,User-001,started,synB,\"2 requests, 130 initial tokens\"\n\
         1767323045.341,User-001-SA1,started,synB:agent_001,\"1 requests, 70 initial tokens\"\n\
-        1767323045.5,User-001-SA1,completed,synB:agent_001,\"1/1 requests, 91.4% cache hit\"\n\
-        1767323051.0,User-001,completed,synB,\"2/2 requests, 38.8% cache hit\"\n";
+        1767323045.5,User-001-SA1,completed,synB:agent_001,\"1/1 requests, 100.0% cache hit\"\n\
+        1767323051.0,User-001,completed,synB,\"2/2 requests, 40.0% cache hit\"\n";
     assert_eq!(text, expected);
 }
 
