@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use onbeat_shared::units::SessionIndex;
 use serde_json::{Value, json};
 
 use crate::found::Findings;
@@ -77,6 +78,7 @@ pub(crate) fn all(both: &Both<'_>, found: &mut Findings) {
     sent(both, found);
     bodies(both, found);
     waits(both, found);
+    agents(both, found);
     if both.tables.metadata.is_object() {
         metadata(both, found);
     }
@@ -89,7 +91,11 @@ fn users(both: &Both<'_>, found: &mut Findings) {
     let round = both.lists.keys().filter(|id| !id.contains(':')).count();
     let (theirs, own) = (both.tables.traces(), ours.traces());
     for (user, trace) in theirs.iter().take(round) {
-        found.same(format!("what {user} plays"), &Some(trace), &own.get(user));
+        let plays = own.get(user);
+        // A run that is interrupted may not have come so far.
+        if plays.is_some() || !both.was_cut() {
+            found.same(format!("what {user} plays"), &Some(trace), &plays);
+        }
     }
     let has_agents = |trace: &str| both.lists[trace].iter().any(is_agent);
     for event in &both.tables.events {
@@ -104,11 +110,17 @@ fn users(both: &Both<'_>, found: &mut Findings) {
             found.holds(what, both.was_cut(), "no such event");
             continue;
         };
-        // Of a conversation with sub-agents the tool counts their places, and of an advanced one
-        // what was not sent; `differ` has what we say.
+        // Of an advanced one the tool counts what was not sent; `differ` has what we say.
         let ended = event.what != "started";
-        let is_ours = has_agents(&event.trace) || (ended && is_advanced(both, user));
-        if is_ours {
+        if ended && is_advanced(both, user) {
+            continue;
+        }
+        if has_agents(&event.trace) {
+            // The tool counts sub-agents' places, we requests of its own; the rest is the same.
+            let rest = event.details.split_once(' ').map_or("", |(_, rest)| rest);
+            let length = both.length(&event.trace);
+            let count = if ended { format!("{length}/{length}") } else { length.to_string() };
+            found.same(what, &format!("{count} {rest}"), &mine.details);
             continue;
         }
         // How long the first prompt is, is known of one that was sent.
@@ -222,9 +234,10 @@ fn bodies(both: &Both<'_>, found: &mut Findings) {
     for theirs in both.arrivals.iter().take(1) {
         found.same("the tool's keys", &KEYS.to_vec(), &theirs.keys());
     }
-    let temperature = both.command.value("--temperature").map_or(json!(0.7), |own| {
-        serde_json::from_str(own).expect("a number")
-    });
+    let temperature = both
+        .command
+        .value("--temperature")
+        .map_or(json!(0.7), |own| serde_json::from_str(own).expect("a number"));
     let usual = both.arrivals.first().map_or_else(
         || {
             json!({"model": MODEL, "temperature": temperature, "top_p": 0.8, "top_k": 20,
@@ -299,6 +312,53 @@ fn waits(both: &Both<'_>, found: &mut Findings) {
             near,
             format!("{wait:?}"),
         );
+    }
+}
+
+/// Sub-agents begin together when the request before them has ended, and their parent goes on after
+/// the last of them; one that ends with sub-agents ends with them (the tool's parent ends before).
+fn agents(both: &Both<'_>, found: &mut Findings) {
+    let Some(run) = both.ours().run.as_ref() else { return };
+    let Some(users) = run.users.as_ref() else { return };
+    let requests = &run.requests;
+    let of = |session: SessionIndex| {
+        (0..run.plan.len()).filter(move |&i| run.plan[i].session == session)
+    };
+    for agent in &users.users {
+        let Some(parent) = agent.parent else { continue };
+        let name = &agent.name;
+        let (Some(first), Some(last)) = (of(agent.session).next(), of(agent.session).last()) else {
+            found.wrong(format!("{name} has no request"));
+            continue;
+        };
+        let begun = requests.sent(first);
+        let before = of(parent).filter(|&i| requests.sent(i) < begun).last();
+        let next = of(parent).find(|&i| requests.sent(i) > begun);
+        let due = run.plan[first].due;
+        found.holds(format!("a time that {name} may begin at"), due.is_some(), "none");
+        let siblings = users.users.iter().filter(|own| own.parent == Some(parent));
+        for sibling in siblings.filter(|own| own.started == agent.started) {
+            let own = of(sibling.session).next().and_then(|i| run.plan[i].due);
+            found.same(format!("when {} may begin, as {name}", sibling.name), &due, &own);
+        }
+        if let Some(before) = before {
+            let holds = requests.done(before).is_some_and(|end| Some(end) <= begun);
+            found.holds(
+                format!("{name} to begin after its parent's request ends"),
+                holds,
+                "before",
+            );
+        }
+        if let Some(next) = next {
+            let holds = requests.done(last).is_some_and(|end| Some(end) <= requests.sent(next));
+            found.holds(format!("its parent to go on after {name} (pauses)"), holds, "before");
+        }
+        let ended = users.users[parent.as_usize()].ended;
+        let holds = !both.was_cut() && ended < agent.ended;
+        found.holds(format!("its parent to end after {name} (D8)"), !holds, "before");
+        let starts = both.ours().tables.events.iter();
+        let starts = starts.filter(|own| own.user == *name && own.what == "started").count();
+        found.same(format!("starts of {name} that are told"), &1, &starts);
     }
 }
 

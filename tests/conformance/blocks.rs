@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::case::{Case, MILLI, each_planned, holds_expected, refused};
+use crate::case::{Case, MILLI, each_planned, refused};
 use crate::found::Findings;
-use crate::product::{Written, name, onbeat, plan, plan_without_bodies, planned, replay, text};
+use crate::product::{Written, onbeat, plan, planned, replay, text};
 use crate::server::{NO_PYTHON, Odd, Recorder};
 
 /// Tokens of a block of Mooncake's.
@@ -93,52 +93,6 @@ pub(crate) fn orphans(case: &Case, found: &mut Findings) {
         found.holds("every row to wait for none", alone, "one that waits");
         found.says("the count", &plan.told.err, &["orphans: 2 (lines 1, 2)"]);
     }
-}
-
-/// What a request of a conversation waits for: session, the request before it, and others.
-type Step = (&'static str, Option<u64>, &'static [u64]);
-
-/// E11: a sub-agent starts when its marker is reached, after the request before it; the parent goes
-/// on after the last request of each; an empty one is passed over. (The two inner requests are one
-/// agent's conversation, so they follow each other: beside each other are agents.)
-pub(crate) fn sub_agents(case: &Case, found: &mut Findings) {
-    let steps: [Step; 4] =
-        [("t", None, &[]), ("t-SA1", Some(0), &[]), ("t-SA1", Some(1), &[]), ("t", Some(0), &[2])];
-    let agents = "2 sub-agents (1 empty) with 2 requests, nested 1 deep";
-    conversation(case, "sub.json", agents, &steps, found);
-}
-
-/// E12: a conversation may begin with a sub-agent, and one may have its own. (There is no advance
-/// into a trace to land on a marker by.)
-pub(crate) fn nested_agents(case: &Case, found: &mut Findings) {
-    let steps: [Step; 3] =
-        [("t2-SA1", None, &[]), ("t2-SA1-SA1", Some(0), &[]), ("t2", Some(1), &[])];
-    let agents = "2 sub-agents (0 empty) with 2 requests, nested 2 deep";
-    conversation(case, "sub2.json", agents, &steps, found);
-}
-
-fn conversation(case: &Case, file: &str, agents: &str, steps: &[Step], found: &mut Findings) {
-    let file = case.file(file);
-    let told = onbeat(&["inspect", text(&file), "--format", "json"]);
-    found.same("exit code of inspect", &Some(0), &told.code);
-    let json: Value = serde_json::from_str(&told.out).unwrap_or_default();
-    found.same("requests inspected", &case.expect["n"], &json["rows"]);
-    found.says("the agents", &onbeat(&["inspect", text(&file)]).out, &[agents]);
-    let plan = plan_without_bodies(&file, &[]);
-    found.same("exit code of plan", &Some(0), &plan.told.code);
-    holds_expected(&case.expect, &plan, &name(&file), found);
-    let ours: Vec<(&str, Option<u64>, Vec<u64>)> = plan
-        .rows
-        .iter()
-        .map(|row| {
-            let also = row.value["also_after"].as_array().into_iter().flatten();
-            let also = also.filter_map(Value::as_u64).collect();
-            (row.session.as_str(), row.value["after"].as_u64(), also)
-        })
-        .collect();
-    let right: Vec<_> =
-        steps.iter().map(|(session, after, also)| (*session, *after, also.to_vec())).collect();
-    found.same("sessions and whom they wait for", &right, &ours);
 }
 
 /// E13: a server that refuses the hints is quoted with the option that keeps them out.

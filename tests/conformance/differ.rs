@@ -68,7 +68,11 @@ pub(crate) fn within_limits(both: &Both<'_>, found: &mut Findings) {
         let waiting = under_way.iter().filter(|&&i| open(requests.first_token(i).map(|at| at.0)));
         let waiting = waiting.count();
         let decoding = under_way.len() - waiting;
-        found.holds(format!("at most 3 in flight at {now} ns"), under_way.len() < 3, 1 + under_way.len());
+        found.holds(
+            format!("at most 3 in flight at {now} ns"),
+            under_way.len() < 3,
+            1 + under_way.len(),
+        );
         found.holds(format!("at most 2 in prefill at {now} ns"), waiting < 2, 1 + waiting);
         found.holds(format!("at most 2 decoding at {now} ns"), decoding < 3, decoding);
         let row = &run.plan[i];

@@ -21,13 +21,8 @@ use crate::product::Written;
 /// What the tool's functions answered, by function.
 const ORACLE: &str = "oracle/kvct/unit_oracle.json";
 /// Answers about the tool's own texts.
-const OF_TEXTS: [&str; 5] = [
-    "question_index",
-    "question_bank_len",
-    "question_bank_sha256",
-    "pool_offset",
-    "choice_checks",
-];
+const OF_TEXTS: [&str; 5] =
+    ["question_index", "question_bank_len", "question_bank_sha256", "pool_offset", "choice_checks"];
 
 /// What holds a function's answers against ours.
 type Check = fn(&Map<String, Value>, &mut Findings);

@@ -9,6 +9,7 @@
 //! It has its own `main`, because this program is also the one it tests: called with `onbeat` as
 //! its first word it *is* `onbeat`, never an older one. And a skip would be captured otherwise.
 
+mod agents;
 mod agree;
 mod blocks;
 mod case;
@@ -27,6 +28,7 @@ mod product;
 mod recorded;
 mod server;
 mod table;
+mod thinking;
 mod times;
 mod tool_runs;
 mod users;
@@ -112,6 +114,7 @@ fn items(folder: &Path) -> Vec<Item> {
     items.extend(files::items(folder));
     items.extend(draws::items(folder));
     items.extend(plays::items(folder));
+    items.extend(thinking::items(folder));
     items.sort_by_key(|item| !table::SLOW.iter().any(|slow| item.name == *slow));
     items
 }

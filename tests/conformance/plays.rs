@@ -114,6 +114,13 @@ pub(crate) fn items(folder: &Path) -> Vec<Item> {
             });
         }
     }
+    items.push(Item {
+        name: "kvct/replay/twice".to_owned(),
+        check: Box::new({
+            let folder = folder.clone();
+            move || outcome(|found| twice(&folder, found))
+        }),
+    });
     for known in KNOWN {
         let (at, is_there) = (folder.clone(), folder.join(known.name).is_dir());
         if !is_there && known.words.is_none() {
@@ -181,6 +188,27 @@ fn server(known: &'static Known) -> Recorder {
         answer(seen, |tokens| tokens.min(known.most))
     };
     Recorder::answering(answers, held)
+}
+
+/// The same seed and the same answers give the same messages, play by play, whatever came between:
+/// the tool's own two runs of this command show as much of it.
+fn twice(folder: &Path, found: &mut Findings) {
+    let command = Command { folder, words: INTERRUPTED, scale: "0.01", more: &[] };
+    let messages = || {
+        let server = Recorder::answering(|seen| answer(seen, |tokens| tokens), |_| false);
+        let played = play(&command, &server, to_its_end);
+        let mut messages: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for own in played.arrivals {
+            messages.entry(own.session).or_default().push(own.body["messages"].to_string());
+        }
+        messages
+    };
+    let (first, second) = (messages(), messages());
+    found.same("sessions", &6, &first.len());
+    for (session, list) in &first {
+        let same = second.get(session) == Some(list);
+        found.holds(format!("the same messages of {session} again"), same, "others");
+    }
 }
 
 /// Whether of each play so many requests have arrived.

@@ -10,14 +10,15 @@ use serde_json::Value;
 
 use crate::case::{Case, each_alike, each_planned, each_refused};
 use crate::found::{Findings, Outcome, outcome};
-use crate::{Item, blocks, columns, lines, open_loop, times};
+use crate::{Item, agents, blocks, columns, lines, open_loop, times};
 
 /// The list of all cases.
 pub(crate) const MANIFEST: &str = "cases/manifest-open.json";
 /// The groups that are walked, by the first letter of their cases.
 const GROUPS: [char; 4] = ['A', 'C', 'D', 'E'];
 /// Checks that take seconds: they are started first.
-pub(crate) const SLOW: &[&str] = &["A20", "A09", "A25", "C13", "A24", "A18"];
+pub(crate) const SLOW: &[&str] =
+    &["A20", "A09", "kvct/replay/D_advance", "kvct/replay/B_limits", "A25", "C13", "A24", "A18"];
 
 /// How a case is checked.
 enum Check {
@@ -114,10 +115,10 @@ const KNOWN: &[Known] = &[
     Known("E05", "inspect", "no hit by prefix; the set figure is labelled", Own(blocks::prefix_hits)),
     Known("E08", "plan", "both orphans are roots at their own times, and counted",
         Own(blocks::orphans)),
-    Known("E11", "inspect and plan", "the agent starts after the request before its marker, the \
-        parent goes on after the agent; the empty one is passed over", Own(blocks::sub_agents)),
-    Known("E12", "inspect and plan", "no crash; counts match; nested agents wait for the request \
-        before them", Own(blocks::nested_agents)),
+    Known("E11", "inspect, plan and replay", "the agent starts after the request before its marker, \
+        the parent goes on after the agent; the empty one is passed over", Own(agents::sub_agents)),
+    Known("E12", "inspect, plan and replay", "no crash; counts match; nested agents wait for the \
+        request before them", Own(agents::nested_agents)),
     Known("E13", "replay against the script, and with --omit-kv-hints",
         "all 400, the option is named; with it no such key", Own(blocks::refused_hints)),
 ];
