@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use crate::found::Findings;
 use crate::played::{Command, MODEL, Played, is_agent};
+use crate::prompts;
 use crate::recorded::{Arrival, Event, Facts, Tables};
 
-/// A play of a conversation, or of a sub-agent's: trace id, and how often it had been played before.
+/// A play of a conversation, or of a sub-agent's: trace id, and how often it was played before.
 type Play = (String, usize);
 
 /// The tool's run and ours of the same command.
@@ -79,6 +80,8 @@ pub(crate) fn all(both: &Both<'_>, found: &mut Findings) {
     bodies(both, found);
     waits(both, found);
     agents(both, found);
+    prompts::share(both, found);
+    lives(both, found);
     if both.tables.metadata.is_object() {
         metadata(both, found);
     }
@@ -135,6 +138,25 @@ fn users(both: &Both<'_>, found: &mut Findings) {
 fn is_advanced(both: &Both<'_>, user: &str) -> bool {
     let events = both.tables.events.iter();
     events.filter(|event| event.user == user).any(|event| event.details.contains("advanced"))
+}
+
+/// Everybody begins once, before its only end; all that began has ended, unless the run was cut.
+fn lives(both: &Both<'_>, found: &mut Findings) {
+    let events = &both.ours().tables.events;
+    let places = |user: &str, starts: bool| -> Vec<usize> {
+        let own = |event: &Event| event.user == user && (event.what == "started") == starts;
+        (0..events.len()).filter(|&at| own(&events[at])).collect()
+    };
+    for event in events.iter().filter(|event| event.what == "started") {
+        let (starts, ends) = (places(&event.user, true), places(&event.user, false));
+        let told = (starts.len(), ends.len());
+        let right = told == (1, 1) || (both.was_cut() && told == (1, 0));
+        found.holds(format!("one start and one end of {}", event.user), right, {
+            format!("{told:?}")
+        });
+        let sorted = ends.first().is_none_or(|end| starts[0] < *end);
+        found.holds(format!("the start of {} before its end", event.user), sorted, "after");
+    }
 }
 
 /// Every play has the tool's rows of requests first: place, kind, tokens and blocks.
@@ -304,7 +326,7 @@ fn waits(both: &Both<'_>, found: &mut Findings) {
             ("api-scaled", Some(think), Some(api)) => api * api_scale + think,
             _ => gap,
         };
-        // A conversation's first request waits for nothing; that of a user that is advanced is none.
+        // A conversation's first request waits for nothing; an advanced user's is not that one.
         let right = if before.is_none() { 0.0 } else { wait_for.min(most) * scale };
         let near = wait.is_some_and(|wait| (wait - right).abs() < 1e-6);
         found.holds(
@@ -316,7 +338,7 @@ fn waits(both: &Both<'_>, found: &mut Findings) {
 }
 
 /// Sub-agents begin together when the request before them has ended, and their parent goes on after
-/// the last of them; one that ends with sub-agents ends with them (the tool's parent ends before).
+/// the last of them; one that ends with sub-agents ends with them (the tool's ends before).
 fn agents(both: &Both<'_>, found: &mut Findings) {
     let Some(run) = both.ours().run.as_ref() else { return };
     let Some(users) = run.users.as_ref() else { return };
@@ -327,12 +349,13 @@ fn agents(both: &Both<'_>, found: &mut Findings) {
     for agent in &users.users {
         let Some(parent) = agent.parent else { continue };
         let name = &agent.name;
-        let (Some(first), Some(last)) = (of(agent.session).next(), of(agent.session).last()) else {
+        let (Some(first), Some(last)) = (of(agent.session).next(), of(agent.session).next_back())
+        else {
             found.wrong(format!("{name} has no request"));
             continue;
         };
         let begun = requests.sent(first);
-        let before = of(parent).filter(|&i| requests.sent(i) < begun).last();
+        let before = of(parent).rfind(|&i| requests.sent(i) < begun);
         let next = of(parent).find(|&i| requests.sent(i) > begun);
         let due = run.plan[first].due;
         found.holds(format!("a time that {name} may begin at"), due.is_some(), "none");

@@ -138,7 +138,8 @@ pub(crate) fn agent_first(both: &Both<'_>, found: &mut Findings) {
 /// not played.
 pub(crate) fn truncated(both: &Both<'_>, found: &mut Findings) {
     let ours = both.ours();
-    let limit: u64 = both.command.value("--max-context").and_then(|own| own.parse().ok()).unwrap();
+    let limit = both.command.value("--max-context").and_then(|own| own.parse().ok());
+    let limit: u64 = limit.expect("the command has the option");
     let mut seen = BTreeSet::new();
     for (user, trace) in ours.tables.traces() {
         let inputs: Vec<u64> =

@@ -25,6 +25,7 @@ mod oracle;
 mod played;
 mod plays;
 mod product;
+mod prompts;
 mod recorded;
 mod server;
 mod table;

@@ -100,7 +100,7 @@ impl Tables {
         started.map(|event| (event.user.as_str(), event.trace.as_str())).collect()
     }
 
-    /// Each play of a conversation or of a sub-agent's: by trace id and how often it had been played
+    /// Each play of a conversation or of a sub-agent's: by trace id and how often it was played
     /// before, its requests in order.
     pub(crate) fn plays(&self) -> BTreeMap<(&str, usize), Vec<&Facts>> {
         let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
