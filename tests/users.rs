@@ -14,10 +14,11 @@ use onbeat::cli::progress::Quiet;
 use onbeat::net::target::Target;
 use onbeat::plan::script::ScriptOptions;
 use onbeat::policy::admission::Limits;
-use onbeat::policy::options::{RampChoice, ReplyMode, UserOptions};
+use onbeat::policy::options::{Breaker, RampChoice, ReplyMode, UserOptions};
 use onbeat::run::CoreChoice;
 use onbeat::trace::{TraceOptions, read};
 use onbeat_shared::log::Class;
+use onbeat_shared::metrics::{ReportOptions, report};
 use onbeat_shared::run::{Left, Run, User};
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::NANOS_PER_SECOND;
@@ -449,4 +450,33 @@ fn what_outlasts_the_run_and_its_grace_is_cut_off_by_neither_user_nor_server() {
     for user in users(&run) {
         assert!(matches!(user.left, None | Some(Left::Stopped)), "{}: {:?}", user.name, user.left);
     }
+}
+
+#[test]
+fn a_run_without_a_server_is_given_up_and_its_log_says_why() {
+    // It lets everybody in and hangs up on whoever asks.
+    let server = Scripted::start(|_, mut stream| {
+        let _asked = request(&mut stream);
+    });
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut scenario = Scenario::new("");
+    scenario.config.trace = write_pool(folder.path(), 9);
+    scenario.config.users = UserOptions {
+        start_users: 9,
+        recycle: true,
+        script: ScriptOptions { max_delay_ns: 0, ..ScriptOptions::default() },
+        breaker: Breaker { errors: 5, window_ns: 0 },
+        ..UserOptions::default()
+    };
+    let url = format!("http://{}", server.address);
+    scenario.config.target = Target::parse(&url).expect("a loopback address");
+    let mut watch = Quiet::default();
+    let ran = onbeat::run::run(scenario.config.clone(), &mut watch).expect("it runs");
+    let directed = ran.conducted.directed.expect("users have a director");
+    assert!(directed.end.given_up().is_some(), "{:?}", directed.end);
+    let run = Run::read(&std::fs::read(&ran.log).expect("a log")).expect("a log");
+    let verdict = report(&run, &ReportOptions::default()).verdict;
+    let why = "the run was given up: ";
+    assert!(verdict.reasons.iter().any(|words| words.starts_with(why)), "{:?}", verdict.reasons);
+    assert!(!verdict.schedule_held);
 }

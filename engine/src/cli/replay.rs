@@ -284,6 +284,11 @@ pub fn conclude(
             shown_path(&ran.log)
         )));
     }
+    if let Some(directed) = &ran.conducted.directed
+        && let Some(why) = directed.end.given_up()
+    {
+        return Err(EngineError::Run(format!("the run was given up: {why}")));
+    }
     if ran.conducted.interrupted {
         return Ok(INTERRUPTED);
     }

@@ -146,11 +146,9 @@ impl Stage for House {
             End::Duration | End::Stopped => {
                 self.shared.stop.fetch_max(Stop::Drain as u8, Ordering::Relaxed);
             }
-            End::ConnectionErrors { errors } => {
-                self.say(format!(
-                    "{errors} connections in a row failed before a token came: the run ends \
-                     (--max-consecutive-errors, --circuit-breaker-window)"
-                ));
+            End::ConnectionErrors { .. } => {
+                let why = end.given_up().unwrap_or_default();
+                self.say(format!("the run is given up: {why}"));
                 self.shared.stop.fetch_max(Stop::Drain as u8, Ordering::Relaxed);
             }
         }

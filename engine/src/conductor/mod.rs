@@ -154,7 +154,9 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     let lost = counters.lost_records;
     let complete = done == planned && lost == 0;
     let trace_sha256 = late_digest::wait(digesting, watch);
-    let facts = Written { interrupted, complete, done, lost, closing, totals, trace_sha256 };
+    let given_up = directed.as_ref().and_then(|directed| directed.end.given_up());
+    let facts =
+        Written { interrupted, complete, done, lost, closing, totals, trace_sha256, given_up };
     let written = writer.end(&facts);
     rendered?;
     Ok(Conducted { interrupted, counters, directed, log_error: written.err() })

@@ -50,6 +50,8 @@ pub struct Written {
     pub totals: Vec<CoreTotals>,
     /// The trace's digest, if the manifest lacks it and it is known by now.
     pub trace_sha256: Option<String>,
+    /// Why the run was given up, if it was.
+    pub given_up: Option<String>,
 }
 
 impl<W: Write> Writer<W> {
@@ -122,6 +124,7 @@ impl<W: Write> Writer<W> {
             closing: written.closing,
             cores,
             trace_sha256: written.trace_sha256.clone(),
+            given_up: written.given_up.clone(),
         }
     }
 }

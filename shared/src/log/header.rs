@@ -285,6 +285,9 @@ pub struct Footer {
     /// or the trace was changed meanwhile, or the user did not wait for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_sha256: Option<String>,
+    /// Why the run was given up before its end, in words; `None`: it was not, or the user did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<String>,
 }
 
 /// The two clocks at the end of a run.

@@ -36,6 +36,8 @@ pub struct Sample {
     pub recorded: Vec<RecordedRow>,
     /// Whether the log is closed.
     pub closed: bool,
+    /// Why it was given up.
+    pub given_up: Option<String>,
     /// Whether the user stopped the run.
     pub interrupted: bool,
 }
@@ -57,6 +59,7 @@ impl Sample {
             records: Vec::new(),
             recorded: Vec::new(),
             closed: true,
+            given_up: None,
             interrupted: false,
         }
     }
@@ -198,6 +201,7 @@ impl Sample {
             },
             cores: Vec::new(),
             trace_sha256: None,
+            given_up: self.given_up.clone(),
         }
     }
 }

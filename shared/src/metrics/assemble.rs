@@ -50,6 +50,7 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
         lateness: lateness.all.as_ref(),
         max_lateness_us,
         state: run.state,
+        given_up: run.footer.as_ref().and_then(|footer| footer.given_up.as_deref()),
     });
     if lateness.binned {
         notes.binned.push("lateness_us");

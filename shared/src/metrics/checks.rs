@@ -98,6 +98,17 @@ fn reports_fit_the_schema() {
 }
 
 #[test]
+fn a_run_that_was_given_up_did_not_hold() {
+    let mut sample = Sample::new();
+    sample.send(0);
+    assert!(plain(&sample).verdict.schedule_held);
+    sample.given_up = Some("9 connections failed".to_owned());
+    let verdict = plain(&sample).verdict;
+    assert_eq!(verdict.reasons, ["the run was given up: 9 connections failed"]);
+    assert!(!verdict.schedule_held);
+}
+
+#[test]
 fn what_precision_rests_on_is_reported_as_the_manifest_has_it() {
     let mut sample = Sample::new();
     sample.manifest.realtime = Some("throttled".to_owned());

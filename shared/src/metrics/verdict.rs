@@ -30,6 +30,8 @@ pub struct Evidence<'a> {
     pub max_lateness_us: u64,
     /// How far the log goes.
     pub state: State,
+    /// Why the run was given up, if it was.
+    pub given_up: Option<&'a str>,
 }
 
 /// The reasons why the schedule did not hold, each with its numbers and the next step; none if it
@@ -43,6 +45,7 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
         reasons.push(format!("no request was {none}; check the trace and its filters"));
     }
     reasons.extend(unfinished(evidence));
+    reasons.extend(evidence.given_up.map(|why| format!("the run was given up: {why}")));
     reasons.extend(never_sent(evidence));
     if sending.kept_by_client > 0 {
         reasons.push(format!(

@@ -24,6 +24,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+use onbeat_shared::counted::counted;
 use onbeat_shared::log::users::{Assessment, RampReason};
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::{CoreIndex, RunNanos};
@@ -79,6 +80,22 @@ pub enum End {
     },
     /// Somebody outside ended it.
     Stopped,
+}
+
+impl End {
+    /// Why the run was given up, in words, if that was it.
+    #[must_use]
+    pub fn given_up(self) -> Option<String> {
+        match self {
+            Self::ConnectionErrors { errors } => Some(format!(
+                "{} in a row failed before a token came, and none succeeded meanwhile \
+                 (--max-consecutive-errors, --circuit-breaker-window); see to the server, and go \
+                 on with --resume",
+                counted(u64::from(errors), "connection")
+            )),
+            Self::AllPlayed | Self::Duration | Self::Stopped => None,
+        }
+    }
 }
 
 /// The state of it all.

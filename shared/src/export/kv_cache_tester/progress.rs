@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::metadata;
-use crate::log::{Manifest, UserFacts};
+use crate::log::{Footer, Manifest, UserFacts};
 use crate::run::Run;
 
 /// Version of the part that is ours.
@@ -150,7 +150,8 @@ impl<S> Progress<S> {
     /// Of a run that has ended; `earlier` is that of the run it went on from.
     #[must_use]
     pub fn new(run: &Run, periods: usize, state: Option<S>, earlier: Option<&Self>) -> Self {
-        let ended = run.footer.as_ref().is_some_and(|footer| !footer.interrupted);
+        let by_itself = |footer: &Footer| !footer.interrupted && footer.given_up.is_none();
+        let ended = run.footer.as_ref().is_some_and(by_itself);
         Self { completed: ended, ..Self::of(&run.manifest, periods, state, earlier) }
     }
 
