@@ -123,6 +123,19 @@ pub enum CoreChoice {
     List(Vec<u16>),
 }
 
+impl CoreChoice {
+    /// What is said of a number of cores that a process with so many CPUs cannot have.
+    #[must_use]
+    pub fn refused(count: usize, allowed: usize) -> EngineError {
+        let right = match allowed {
+            1 => "ask for 1, or let it use more (taskset, a container's cpuset)".to_owned(),
+            _ => format!("ask for 1 to {allowed}"),
+        };
+        let cpus = counted(allowed as u64, "CPU");
+        EngineError::Usage(format!("--cores {count}: this process may use {cpus}; {right}"))
+    }
+}
+
 /// A run that took place.
 #[derive(Debug)]
 pub struct Ran {
@@ -286,7 +299,8 @@ fn replay(
     };
     let (prepared, users) = match scripts {
         Some(scripts) => {
-            let facts = user_facts::of(&config.users, &scripts, &trace);
+            let before = config.resumed.as_ref().map_or(0, |resumed| resumed.state.users_created);
+            let facts = user_facts::of(&config.users, before, &scripts, &trace);
             users::check_resumed(config, &manifest.trace, &scripts, &facts)?;
             users::hint(config, &trace).iter().for_each(|words| watch.say(words));
             manifest.users = Some(Box::new(facts));
@@ -313,6 +327,8 @@ fn replay(
     }
     let ways: Vec<_> = reached.into_iter().map(|reached| Arc::new(reached.way)).collect();
     let assignments = assign(config, &options, &plan, cpus, driver, &ways)?;
+    let opened = assignments.iter().flat_map(|assignment| &assignment.warm_connections).sum();
+    warm_shortfall(config, opened, cpus.len()).iter().for_each(|words| watch.say(words));
     if let Some((first, bytes)) = warm_up {
         let asked = config.plan.warm_up;
         let sent = warm_requests::send(first, bytes, asked, &assignments[0], &manifest, watch)?;
@@ -430,11 +446,7 @@ fn plan_for_cores(
         CoreChoice::Count(count) if usize::from(*count) <= allowed.len() && *count > 0 => {
             for_cpus(highest(&allowed, usize::from(*count)))
         }
-        CoreChoice::Count(count) => Err(EngineError::Usage(format!(
-            "--cores {count}: this process may use {}; ask for 1 to {}",
-            counted(allowed.len() as u64, "CPU"),
-            allowed.len()
-        ))),
+        CoreChoice::Count(count) => Err(CoreChoice::refused(usize::from(*count), allowed.len())),
         CoreChoice::List(cpus) => match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
             Some(cpu) => Err(EngineError::Usage(format!(
                 "--cores: this process may not use CPU {cpu}; it may use {allowed:?}"
@@ -530,6 +542,17 @@ fn assign(
     Ok((0..).zip(cpus).map(assignment).collect())
 }
 
+/// What is said where fewer connections are opened before zero than were asked for.
+fn warm_shortfall(config: &RunConfig, opened: usize, cores: usize) -> Option<String> {
+    let asked = config.warm_connections.filter(|&asked| asked > opened)?;
+    let why = match config.max_connections.filter(|&most| most <= opened) {
+        Some(most) => format!("--max-connections {most} allows no more; raise it to {asked}"),
+        None => host::more_connections(asked.div_ceil(cores) * cores),
+    };
+    let opened = counted(opened as u64, "connection");
+    Some(format!("--warm-connections {asked}: {opened} before the start, because {why}"))
+}
+
 /// What one of `cores` cores gets of `all`: together they get no more and no less.
 fn share(all: usize, core: CoreIndex, cores: usize) -> usize {
     all / cores + usize::from(usize::from(core.0) < all % cores)
@@ -538,6 +561,13 @@ fn share(all: usize, core: CoreIndex, cores: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_for_more_cores_than_there_are_is_told_how_many_would_do() {
+        let said = |allowed| CoreChoice::refused(5, allowed).to_string();
+        assert_eq!(said(4), "--cores 5: this process may use 4 CPUs; ask for 1 to 4");
+        assert!(said(1).starts_with("--cores 5: this process may use 1 CPU; ask for 1, or let"));
+    }
 
     #[test]
     fn cores_share_a_cap_without_exceeding_it() {

@@ -11,12 +11,18 @@ use onbeat_shared::trace::agentic::{Agentic, Entry, Stop};
 use crate::plan::script::{Cue, Script, Scripts, Strategy};
 use crate::policy::options::{RampWay, ReplyMode, TtftMetric, UserOptions};
 
-/// The facts of a run of `scripts` with `options`.
-pub(super) fn of(options: &UserOptions, scripts: &Scripts, trace: &Trace) -> UserFacts {
+/// The facts of a run of `scripts` with `options`, which may go on from runs of so many users.
+pub(super) fn of(
+    options: &UserOptions,
+    users_before: u32,
+    scripts: &Scripts,
+    trace: &Trace,
+) -> UserFacts {
     let agentic = trace.recorded.agentic.as_ref();
     UserFacts {
         period_ns: options.ramp.period_ns,
         duration_ns: options.duration_ns,
+        users_before,
         start_users: options.start_users,
         max_users: options.max_users,
         recycle: options.recycle,

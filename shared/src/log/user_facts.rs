@@ -15,6 +15,9 @@ pub struct UserFacts {
     pub period_ns: i64,
     /// When the run was to end, in nanoseconds from zero; `None`: with its last user.
     pub duration_ns: Option<i64>,
+    /// Users of the runs that this one goes on from: whoever has such a number goes on with what
+    /// it played.
+    pub users_before: u32,
     /// Users that started at zero.
     pub start_users: u32,
     /// The most users at once.

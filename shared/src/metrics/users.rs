@@ -101,7 +101,7 @@ pub fn users(run: &Run, goals: UserGoals) -> Option<UsersReport> {
         completed: left(Left::Completed),
         truncated: left(Left::Truncated),
         stopped: left(Left::Stopped) + remained,
-        advanced: tally(&|user| is_user(user) && user.cue > 0),
+        advanced: tally(&|user| is_user(user) && user.is_advanced(facts)),
         recycled: tally(&|user| is_user(user) && user.copy > 0),
         peak_working_set_tokens: told.assessments.iter().map(|a| a.working_set_tokens).max(),
         warm_prefix_tokens: facts.map(|facts| u64::from(facts.prompts.warm_prefix_tokens)),

@@ -4,7 +4,7 @@
 //! of it is what the log says, nothing is derived: states, periods and shares are
 //! [`crate::metrics`]'s. What a damaged log lacks is `None`.
 
-use crate::log::{Assessment, LimitedBy, StepFlags};
+use crate::log::{Assessment, LimitedBy, StepFlags, UserFacts};
 use crate::units::{RunNanos, SessionIndex};
 
 /// "The log does not say which", for a template.
@@ -66,6 +66,21 @@ pub struct User {
     pub requests: u32,
     /// How often it was kept back.
     pub limited: u32,
+}
+
+impl User {
+    /// Whether it went on with what it played in an earlier run.
+    #[must_use]
+    pub fn goes_on(&self, facts: Option<&UserFacts>) -> bool {
+        let before = facts.map_or(0, |facts| facts.users_before);
+        self.parent.is_none() && self.number.is_some_and(|number| number <= before)
+    }
+
+    /// Whether it began further on in its conversation, and had not come there by itself.
+    #[must_use]
+    pub fn is_advanced(&self, facts: Option<&UserFacts>) -> bool {
+        self.cue > 0 && !self.goes_on(facts)
+    }
 }
 
 /// One time that a user was kept back.

@@ -31,7 +31,7 @@ pub(super) fn rows(run: &Run, users: &Users) -> Vec<Vec<Cell>> {
     for user in &users.users {
         let own = asked.get(user.session.as_usize()).copied().unwrap_or_default();
         if let Some(time) = user.started {
-            events.push((time, user.session, "started", started(user, own)));
+            events.push((time, user.session, "started", started(run, user, own)));
         }
         let ended = user.left.filter(|left| *left != Left::Stopped);
         if let (Some(time), Some(left)) = (user.ended, ended) {
@@ -69,12 +69,15 @@ fn asked(run: &Run, users: &Users) -> Vec<Asked> {
 }
 
 /// `N requests, X initial tokens`; what is not known is left out.
-fn started(user: &User, own: Asked) -> String {
+fn started(run: &Run, user: &User, own: Asked) -> String {
     let tokens = own.first_tokens.map(|tokens| grouped(tokens.into()));
     let advanced = user.cue > 0;
+    let goes_on = user.goes_on(run.manifest.users.as_deref());
     let mut parts = Vec::new();
     if let Some(total) = user.total {
-        if advanced {
+        if goes_on {
+            parts.push(format!("{total} requests remaining (resumed)"));
+        } else if advanced {
             let share = f64::from(user.cue) / f64::from(user.cue.saturating_add(total).max(1));
             let share = share * 100.0;
             parts.push(format!("{total} requests remaining (advanced {share:.0}%)"));

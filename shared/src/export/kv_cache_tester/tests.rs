@@ -328,6 +328,26 @@ fn a_user_s_life_is_told_in_the_tool_s_words() {
 }
 
 #[test]
+fn whoever_goes_on_with_an_earlier_run_is_not_advanced() {
+    for (before, words, advanced) in
+        [(0, "1 requests remaining (advanced 75%)", 1), (1, "1 requests remaining (resumed)", 0)]
+    {
+        let mut sample = Sample::new();
+        sample.sessions = vec!["a".to_owned()];
+        sample.plan(0);
+        let facts = UserFacts { period_ns: MS, users_before: before, ..UserFacts::default() };
+        sample.manifest.users = Some(Box::new(facts));
+        user(&mut sample, 0, 0, UserEvent::Started { template: SessionIndex(0), cue: 3, copy: 0 });
+        user(&mut sample, 0, MS, UserEvent::Completed { done: 1, total: 1 });
+        let run = Run::read(&sample.bytes()).expect("a log");
+        let text = String::from_utf8(bytes(&run, Part::Lifecycle)).expect("text");
+        assert!(text.contains(words), "{text}");
+        let report = crate::metrics::report(&run, &crate::metrics::ReportOptions::default());
+        assert_eq!(report.users.expect("users").advanced, advanced);
+    }
+}
+
+#[test]
 fn metadata_has_the_tool_s_keys_in_its_order() {
     let run = Run::read(&sample_users::log(1, 6)).expect("a log");
     let document: Value = serde_json::from_slice(&bytes(&run, Part::Metadata)).expect("JSON");
