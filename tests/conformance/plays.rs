@@ -7,6 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use onbeat_shared::log::Class;
+use onbeat_shared::run::Run;
 
 use crate::Item;
 use crate::agree::{self, Both};
@@ -15,7 +20,7 @@ use crate::found::{Findings, outcome};
 use crate::open_loop::rest;
 use crate::played::{Command, Played, answer, play, to_its_end};
 use crate::recorded::{Tables, arrivals_of_tool, session_of};
-use crate::server::{Recorder, Seen};
+use crate::server::{Recorder, Seen, Then};
 
 /// Where the tool's runs are, a folder each.
 const RUNS: &str = "oracle/kvct";
@@ -165,29 +170,37 @@ fn check(known: &'static Known, folder: &Path, found: &mut Findings) {
 
 /// The server that the tool's run had, as far as it shows something.
 fn server(known: &'static Known) -> Recorder {
-    let held = move |seen: &Seen| match known.end {
-        End::AllArrived(held) => held.iter().any(|(session, tokens)| {
-            // (The second of them: the first that asks for so many is answered.)
-            session_of(seen).is_some_and(|(own, _)| own == *session)
-                && seen.json()["max_tokens"] == *tokens
-                && seen.json()["messages"].as_array().is_some_and(|list| list.len() > 3)
-        }),
-        _ => false,
-    };
-    let number = std::sync::atomic::AtomicU64::new(0);
-    let answers = move |seen: &Seen| {
-        if known.name == "H_errors" && !seen.line.contains("/v1/models") {
-            let number = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-            if number.is_multiple_of(4) {
-                return differ::HTTP_500.to_vec();
-            }
+    let number = AtomicUsize::new(0);
+    Recorder::answering(move |seen| {
+        let whole = answer(seen, |tokens| tokens.min(known.most));
+        if session_of(seen).is_none() {
+            return (whole, Then::GoesOn);
         }
         if known.name == "B_limits" {
-            rest(std::time::Duration::from_millis(50));
+            rest(Duration::from_millis(50));
         }
-        answer(seen, |tokens| tokens.min(known.most))
-    };
-    Recorder::answering(answers, held)
+        if known.name == "H_errors" {
+            return match differ::fate(number.fetch_add(1, Ordering::Relaxed)) {
+                Class::Http5xx => (differ::HTTP_500.to_vec(), Then::GoesOn),
+                Class::Ok => (whole, Then::GoesOn),
+                _ => (whole, Then::Drops),
+            };
+        }
+        match known.end {
+            End::AllArrived(held) if is_held(held, seen) => (whole, Then::Holds),
+            _ => (whole, Then::GoesOn),
+        }
+    })
+}
+
+/// Whether a request is one of these: a session and the tokens that it asks for. (The first one of
+/// a session that asks for so many is answered.)
+fn is_held(held: &[(&str, u64)], seen: &Seen) -> bool {
+    let Some((session, _)) = session_of(seen) else { return false };
+    let Some((_, tokens)) = held.iter().find(|(own, _)| *own == session) else { return false };
+    let body = seen.json();
+    let is_later = body["messages"].as_array().is_some_and(|list| list.len() > 3);
+    body["max_tokens"] == *tokens && is_later
 }
 
 /// The same seed and the same answers give the same messages, play by play, whatever came between:
@@ -195,7 +208,7 @@ fn server(known: &'static Known) -> Recorder {
 fn twice(folder: &Path, found: &mut Findings) {
     let command = Command { folder, words: INTERRUPTED, scale: "0.01", more: &[] };
     let messages = || {
-        let server = Recorder::answering(|seen| answer(seen, |tokens| tokens), |_| false);
+        let server = Recorder::answering(|seen| (answer(seen, |tokens| tokens), Then::GoesOn));
         let played = play(&command, &server, to_its_end);
         let mut messages: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for own in played.arrivals {
@@ -233,6 +246,6 @@ fn ended(known: &Known, ours: &Played, found: &mut Findings) {
     found.holds(format!("exit code {code}"), ours.told.code == Some(code), {
         format!("{:?}: {}", ours.told.code, ours.told.err)
     });
-    let whole = ours.run.as_ref().is_some_and(onbeat_shared::run::Run::is_whole);
+    let whole = ours.run.as_ref().is_some_and(Run::is_whole);
     found.holds("a whole log", whole, "none");
 }

@@ -1,5 +1,5 @@
 //! What the prompts of a replay share: with each other the warm prefix, within a conversation what
-//! its block ids say. (The tool makes texts from differences of sets, and only first prompts share.)
+//! its block ids say. (The tool's texts are of differences of sets; only its first prompts share.)
 
 use serde_json::Value;
 

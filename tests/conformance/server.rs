@@ -52,6 +52,17 @@ pub(crate) fn value_of<'a>(headers: &'a [(String, String)], name: &str) -> Optio
     headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
+/// What a server does with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It sends it, and waits for the next request.
+    GoesOn,
+    /// It sends the first half and no more.
+    Holds,
+    /// It sends the first half and hangs up.
+    Drops,
+}
+
 /// A good server that keeps what it got, and answers as the captures' server did: ` tok` as often
 /// as was asked for.
 pub(crate) struct Recorder {
@@ -67,15 +78,15 @@ impl Recorder {
 
     /// Starts one that begins its answers to requests that are `held`, and ends none of them.
     pub(crate) fn holding(held: impl Fn(&Seen) -> bool + Send + Sync + 'static) -> Self {
-        let answers = |seen: &Seen| reply(&serde_json::from_str(&seen.body).unwrap_or_default());
-        Self::answering(answers, held)
+        Self::answering(move |seen| {
+            let then = if held(seen) { Then::Holds } else { Then::GoesOn };
+            (reply(&serde_json::from_str(&seen.body).unwrap_or_default()), then)
+        })
     }
 
-    /// Starts one that answers as it is told; of answers to requests that are `held` it sends the
-    /// first half.
+    /// Starts one that answers as it is told.
     pub(crate) fn answering(
-        answers: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static,
-        held: impl Fn(&Seen) -> bool + Send + Sync + 'static,
+        answers: impl Fn(&Seen) -> (Vec<u8>, Then) + Send + Sync + 'static,
     ) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let writing = Arc::clone(&seen);
@@ -83,14 +94,17 @@ impl Recorder {
             while let Some(bytes) = request(&mut stream) {
                 let seen = Seen::of(bytes);
                 writing.lock().expect("nobody panics with it").push(seen.clone());
-                let (reply, is_held) = (answers(&seen), held(&seen));
-                if is_held {
-                    answer(&mut stream, &reply[..reply.len() / 2]);
+                let (reply, then) = answers(&seen);
+                if then == Then::GoesOn {
+                    answer(&mut stream, &reply);
+                    continue;
+                }
+                answer(&mut stream, &reply[..reply.len() / 2]);
+                if then == Then::Holds {
                     // Until the client goes away.
                     let _ = stream.read(&mut [0]);
-                    return;
                 }
-                answer(&mut stream, &reply);
+                return;
             }
         });
         Self { server, seen }
