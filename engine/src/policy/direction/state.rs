@@ -4,6 +4,8 @@
 //! again. Sub-agents start again with the cue that starts them. Requests that had ended are not
 //! repeated. Which options both runs must have in common is not known here.
 
+use std::collections::HashSet;
+
 use onbeat_shared::log::outcome::{Class, Outcome};
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +48,20 @@ impl DirectorState {
     /// # Errors
     /// The first user that could not, and why, in words.
     pub fn check(&self, scripts: &Scripts) -> Result<(), String> {
+        if self.owed > self.users_created {
+            return Err(format!(
+                "owed: {} users are to be replaced, and there were {}",
+                self.owed, self.users_created
+            ));
+        }
+        let mut seen = HashSet::new();
         for Returning { user, conversation, cue, .. } in &self.playing {
+            if *user == 0 || *user > self.users_created || !seen.insert(user) {
+                return Err(format!(
+                    "playing: user {user} is there twice or is none of users 1 to {}",
+                    self.users_created
+                ));
+            }
             let script = scripts.scripts.get(*conversation as usize);
             let Some(own) = script.and_then(|script| script.parts.first()) else {
                 return Err(format!(

@@ -415,7 +415,7 @@ fn a_resumed_run_goes_on_where_its_users_were() {
 fn a_state_of_another_trace_is_refused_in_words() {
     let state = |conversation: u32, cue: u32| {
         let user = Returning { user: 7, conversation, copy: 0, cue };
-        DirectorState { playing: vec![user], ..DirectorState::default() }
+        DirectorState { playing: vec![user], users_created: 7, ..DirectorState::default() }
     };
     let scripts = scripts(&growing(2), &ScriptOptions::default()).expect("scripts");
     assert_eq!(state(1, 2).check(&scripts), Ok(()));
@@ -424,6 +424,10 @@ fn a_state_of_another_trace_is_refused_in_words() {
     assert_eq!(words(state(2, 0)), wanted);
     let wanted = "playing: user 7 is at cue 3 of conversation 1, which has 3";
     assert_eq!(words(state(1, 3)), wanted);
+    let wanted = "playing: user 7 is there twice or is none of users 1 to 6";
+    assert_eq!(words(DirectorState { users_created: 6, ..state(1, 2) }), wanted);
+    let wanted = "owed: 9 users are to be replaced, and there were 7";
+    assert_eq!(words(DirectorState { owed: 9, ..state(1, 2) }), wanted);
 }
 
 #[test]
