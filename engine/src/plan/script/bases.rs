@@ -4,7 +4,8 @@
 //! own ids: adding a request compares slices and makes two nodes at most, so that a conversation of
 //! a thousand long prompts, each the one before and a little more, costs one pass over its ids.
 //! Every node knows the latest request that led with it, so the walk back from where a request left
-//! the tree finds what it shares with whom, latest first.
+//! the tree finds what it shares with whom, latest first. Sub-agents play side by side, and when one
+//! starts, the latest of another is still to come: so a node knows the first of its part, too.
 
 use std::collections::HashMap;
 
@@ -30,6 +31,8 @@ struct Node {
     end: u32,
     /// The latest record that leads with all blocks up to its end.
     latest: u32,
+    /// The first of the latest one's session that does.
+    opener: u32,
 }
 
 /// Where a record leaves the tree.
@@ -55,30 +58,36 @@ impl<'a> Tree<'a> {
     pub(super) fn clear(&mut self) {
         self.children.clear();
         self.nodes.clear();
-        self.nodes.push(Node { record: u32::MAX, start: 0, end: 0, latest: u32::MAX });
+        let nobody = u32::MAX;
+        self.nodes.push(Node { record: nobody, start: 0, end: 0, latest: nobody, opener: nobody });
     }
 
     /// Adds a record, and to `bases` what it shares with earlier ones: each of them shares less
-    /// than the one before and is later.
+    /// than the one before and is later. Where the first is of another part, the second may be that
+    /// part's first that shares as much.
     pub(super) fn add(&mut self, number: u32, bases: &mut Vec<Shared>) -> Option<Base> {
         let trace = self.trace;
         let record = &trace.records[number as usize];
         let walk = self.walk(record);
         let first = bases.len();
         let tokens = |blocks: u32| tokens(trace, record, blocks);
+        let is_beside = |other: u32| trace.records[other as usize].session != record.session;
         let mut last = None;
-        let mut push = |blocks: u32, latest: u32| {
+        let mut push = |blocks: u32, node: u32| {
+            let Node { latest, opener, .. } = self.nodes[node as usize];
             if last.is_none_or(|last| latest > last) {
                 bases.push(Shared { record: latest, tokens: tokens(blocks) });
+                if last.is_none() && opener != latest && is_beside(opener) {
+                    bases.push(Shared { record: opener, tokens: tokens(blocks) });
+                }
                 last = Some(latest);
             }
         };
         if let Some(node) = walk.parting {
-            push(walk.depth, self.nodes[node as usize].latest);
+            push(walk.depth, node);
         }
         for &node in walk.path.iter().rev() {
-            let Node { end, latest, .. } = self.nodes[node as usize];
-            push(end, latest);
+            push(self.nodes[node as usize].end, node);
         }
         self.learn(number, record, &walk);
         let shared = bases.get(first)?;
@@ -116,7 +125,9 @@ impl<'a> Tree<'a> {
     /// Adds what of a record was not there.
     fn learn(&mut self, number: u32, record: &Record, walk: &Walk) {
         for &node in &walk.path {
-            self.nodes[node as usize].latest = number;
+            let opener = self.opener(&self.nodes[node as usize], number);
+            let node = &mut self.nodes[node as usize];
+            (node.latest, node.opener) = (number, opener);
         }
         let mut from = walk.path.last().copied().unwrap_or(ROOT);
         if let Some(node) = walk.parting {
@@ -124,17 +135,23 @@ impl<'a> Tree<'a> {
         }
         if walk.depth < record.block_count {
             let next = self.trace.blocks_of(record).id(walk.depth as usize);
-            let leaf =
-                Node { record: number, start: walk.depth, end: record.block_count, latest: number };
+            let (start, end) = (walk.depth, record.block_count);
+            let leaf = Node { record: number, start, end, latest: number, opener: number };
             self.link(from, next, leaf);
         }
+    }
+
+    /// The opener of a node once `number` is its latest.
+    fn opener(&self, node: &Node, number: u32) -> u32 {
+        let session = |record: u32| self.trace.records[record as usize].session;
+        if session(node.latest) == session(number) { node.opener } else { number }
     }
 
     /// Cuts a node in two at a depth inside it; the upper half, which is returned, is `latest`'s.
     fn split(&mut self, parent: u32, node: u32, depth: u32, latest: u32) -> u32 {
         let old = self.nodes[node as usize];
         let ids = self.trace.blocks_of(&self.trace.records[old.record as usize]);
-        let upper = Node { end: depth, latest, ..old };
+        let upper = Node { end: depth, latest, opener: self.opener(&old, latest), ..old };
         let upper = self.link(parent, ids.id(old.start as usize), upper);
         self.nodes[node as usize].start = depth;
         self.children.insert((upper, ids.id(depth as usize)), node);

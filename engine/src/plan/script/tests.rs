@@ -172,6 +172,26 @@ fn bases_are_the_longest_common_prefix_and_the_latest_of_several() {
 }
 
 #[test]
+fn of_sub_agents_side_by_side_the_first_shares_too() {
+    let ask = |ids: &[u32]| request(0, 300, ids, "");
+    let chain = |from: u32| [ask(&[1, 2, from]), ask(&[1, 2, from, from + 1])];
+    let side_by_side = [agent("", &chain(10)), agent("", &chain(20)), agent("", &chain(30))];
+    let trace = trace(&[("", [vec![ask(&[9])], side_by_side.to_vec()].concat())]);
+    let found = scripts(&trace, &ScriptOptions::default()).expect("played");
+    let script = &found.scripts[0];
+    let shared = |part: usize, at: usize| -> Vec<_> {
+        let turn = turns(&script.parts[part])[at];
+        script.shared_of(turn).iter().map(|own| (own.record, own.tokens)).collect()
+    };
+    assert!(shared(1, 0).is_empty());
+    assert_eq!(shared(1, 1), [(1, 192)], "the one before it was sent");
+    // Record 2 is sent when record 1 has its answer, and record 3 leaves with record 1.
+    assert_eq!(shared(2, 0), [(2, 128), (1, 128)]);
+    assert_eq!(shared(2, 1), [(3, 192)]);
+    assert_eq!(shared(3, 0), [(4, 128), (3, 128)]);
+}
+
+#[test]
 fn the_set_figure_counts_blocks_in_any_place() {
     let ask = |ids: &[u32]| request(0, 300, ids, "");
     let found = trace(&[("", vec![ask(&[1, 2, 3, 4]), ask(&[1, 9, 4, 2])])]);
