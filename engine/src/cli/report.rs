@@ -105,11 +105,13 @@ pub struct GoalFlags {
     #[arg(long, value_name = "GOALS")]
     pub goodput: Option<String>,
 
-    /// Goal: time to first token, at most.
+    /// Goal: time to first token, at most (default: none; for users of an agentic trace 5, or in a
+    /// report what their run was started with).
     #[arg(long, value_name = "SECONDS", value_parser = real)]
     pub slo_ttft: Option<f64>,
 
-    /// Goal: tokens per second while decoding, at least.
+    /// Goal: tokens per second while decoding, at least (default: none; for users of an agentic
+    /// trace 30, or in a report what their run was started with).
     #[arg(long, value_name = "TOKENS_PER_SECOND", value_parser = real)]
     pub slo_decode_tps: Option<f64>,
 }

@@ -54,7 +54,8 @@ pub struct ConversationFlags {
     #[arg(long, value_enum, default_value_t, value_name = "WAY")]
     pub async_subagents: AsyncFlag,
 
-    /// Ask for a stream also where the recorded request did not.
+    /// Ask for a stream also where the recorded request did not, as kv-cache-tester's present code
+    /// does; without a stream there is no time to first token, which the ramp and the goals go by.
     #[arg(long)]
     pub stream_all: bool,
 

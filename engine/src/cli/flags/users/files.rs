@@ -9,8 +9,8 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default, Args, Serialize)]
 #[command(next_help_heading = "Files of an agentic run")]
 pub struct FilesFlags {
-    /// Go on with the interrupted run whose files are in this folder: its conversations, its place
-    /// in each of them, its time (default: begin a new one).
+    /// Go on with the interrupted run whose files are in this folder: with its conversations and
+    /// users, at each one's place; --test-duration counts anew (default: begin a new run).
     #[arg(long, value_name = "DIR")]
     #[serde(skip)]
     pub resume: Option<PathBuf>,
