@@ -319,6 +319,42 @@ fn a_server_that_refuses_a_member_is_quoted_with_the_option_that_leaves_it_out()
 }
 
 #[test]
+fn fewer_connections_before_the_start_than_were_asked_for_are_told() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mock = MockProcess::start();
+    let trace = write_trace(folder.path(), 2, 1);
+    for (limit, more, told) in [
+        (
+            90,
+            "",
+            "--warm-connections 40: 26 connections before the start, because the limit on open \
+             files leaves room for no more; to raise it: sudo prlimit --nofile=104:104 --pid $$",
+        ),
+        (
+            200,
+            "--max-connections 3",
+            "--warm-connections 40: 3 connections before the start, because --max-connections 3 \
+             allows no more; raise it to 40",
+        ),
+        (200, "--max-connections 40", ""),
+    ] {
+        let output = Command::new("sh")
+            .arg("-c")
+            .arg(format!("ulimit -n {limit}; exec \"$@\" {more}"))
+            .args(["sh", env!("CARGO_BIN_EXE_onbeat"), "replay", &trace, "--url", &mock.url])
+            .args(["--ui", "simple", "--cores", "1", "--warm-connections", "40", "--force"])
+            .arg("--output")
+            .arg(folder.path().join("run.beat"))
+            .output()
+            .expect("a shell");
+        let words = text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{words}");
+        let line = words.lines().find(|line| line.contains("--warm-connections")).unwrap_or("");
+        assert!(line.ends_with(told) && line.is_empty() == told.is_empty(), "{words}");
+    }
+}
+
+#[test]
 fn whole_bodies_keep_their_own_lengths_and_options_that_miss_them_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let mock = MockProcess::start();

@@ -43,6 +43,16 @@ pub fn connection_room() -> u64 {
     current.saturating_sub(OTHER_DESCRIPTORS)
 }
 
+/// Why there is no room for so many connections, and the command that would make it.
+#[must_use]
+pub fn more_connections(wanted: usize) -> String {
+    let files = wanted as u64 + OTHER_DESCRIPTORS;
+    format!(
+        "the limit on open files leaves room for no more; to raise it: sudo prlimit \
+         --nofile={files}:{files} --pid $$"
+    )
+}
+
 /// How much of the memory is locked.
 #[derive(Debug)]
 pub enum MemoryLock {
@@ -122,6 +132,12 @@ mod tests {
         let host = describe();
         assert!(!host.kernel.is_empty() && host.cpus > 0);
         assert!(connection_room() > 0);
+    }
+
+    #[test]
+    fn a_limit_on_connections_is_said_with_the_command() {
+        let words = more_connections(30_000);
+        assert!(words.ends_with("sudo prlimit --nofile=30064:30064 --pid $$"), "{words}");
     }
 
     #[test]
