@@ -7,7 +7,6 @@
 use std::io::Write;
 
 use clap::ValueEnum;
-use onbeat_shared::counted::counted;
 
 use crate::cli::flags::run::{CoresFlag, cores};
 use crate::cli::summary::page::Page;
@@ -15,6 +14,7 @@ use crate::cli::write_out;
 use crate::doctor::{self, Finding, Level, Report};
 use crate::error::EngineError;
 use crate::replayer::affinity;
+use crate::run::CoreChoice;
 
 /// Columns of the level and of the check's name.
 const LEVEL_WIDTH: usize = 9;
@@ -71,11 +71,7 @@ fn chosen(cores: &CoresFlag, allowed: &[u16]) -> Result<Vec<u16>, EngineError> {
         CoresFlag::Count(count) => usize::from(*count),
     };
     let Some(first) = allowed.len().checked_sub(count) else {
-        return Err(EngineError::Usage(format!(
-            "--cores {count}: this process may use {}; ask for 1 to {}",
-            counted(allowed.len() as u64, "CPU"),
-            allowed.len()
-        )));
+        return Err(CoreChoice::refused(count, allowed.len()));
     };
     Ok(allowed[first..].to_vec())
 }
