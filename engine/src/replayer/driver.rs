@@ -46,10 +46,10 @@ impl DriverKind {
     /// Runs `future` to its end on a runtime of this kind, on the calling thread.
     ///
     /// # Errors
-    /// When the runtime cannot be built.
+    /// When the runtime cannot be built; that of a ring says why, and what would do.
     pub fn block_on<F: Future>(self, future: F) -> io::Result<F::Output> {
         match self {
-            Self::IoUring => Ok(ring()?.block_on(future)),
+            Self::IoUring => Ok(ring().map_err(|error| refused(&error))?.block_on(future)),
             Self::Epoll => Ok(RuntimeBuilder::<LegacyDriver>::new().build()?.block_on(future)),
         }
     }
@@ -78,6 +78,20 @@ fn ring() -> io::Result<Runtime<IoUringDriver>> {
     }
 }
 
+/// What whoever asked for a ring is told when there is none.
+fn refused(error: &io::Error) -> io::Error {
+    use rustix::io::Errno;
+    let allowing = match Errno::from_io_error(error) {
+        Some(Errno::PERM | Errno::ACCESS) => {
+            ", or allow it: a seccomp profile that does (docker run --security-opt \
+             seccomp=unconfined), and sudo sysctl -w kernel.io_uring_disabled=0"
+        }
+        _ => "",
+    };
+    let words = format!("{}; use --driver epoll, which needs no ring{allowing}", reason(error));
+    io::Error::new(error.kind(), words)
+}
+
 fn reason(error: &io::Error) -> String {
     use rustix::io::Errno;
     match Errno::from_io_error(error) {
@@ -102,6 +116,17 @@ mod tests {
         assert!(words(rustix::io::Errno::PERM).contains("seccomp"));
         assert!(words(rustix::io::Errno::NOMEM).contains("ulimit -l"));
         assert!(words(rustix::io::Errno::NOSYS).contains("ENOSYS"));
+    }
+
+    #[test]
+    fn who_asked_for_a_ring_learns_what_would_do() {
+        let words = |errno: rustix::io::Errno| refused(&io::Error::from(errno)).to_string();
+        let forbidden = words(rustix::io::Errno::PERM);
+        for part in ["forbidden here (EPERM", "use --driver epoll", "io_uring_disabled=0"] {
+            assert!(forbidden.contains(part), "{forbidden}");
+        }
+        let old = words(rustix::io::Errno::NOSYS);
+        assert!(old.ends_with("use --driver epoll, which needs no ring"), "{old}");
     }
 
     #[test]
