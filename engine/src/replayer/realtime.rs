@@ -3,12 +3,15 @@
 //! `SCHED_FIFO` keeps ordinary threads off the core. But the kernel keeps a part of every second
 //! for them: a real-time thread that polls all the time is stopped for 50 ms in each second, which
 //! is far worse than what it was meant to prevent. So a core that polls asks for it only where that
-//! limit is off; whoever gets nothing is told why and what would help, and the run goes on. This is
+//! limit is known to be off; whoever gets nothing is told why and what would help, and the run goes on. This is
 //! one of the engine's named `unsafe` modules: nothing safe asks for a scheduling class.
 
 use std::io;
 
 use super::Pacing;
+
+/// Where the kernel says how long real-time threads may run in each second.
+const LIMIT: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 
 /// Above every ordinary thread, and below the kernel's own interrupt threads (50).
 const PRIORITY: i32 = 1;
@@ -20,6 +23,8 @@ pub enum Realtime {
     First,
     /// The kernel would stop a polling thread; it allows this many microseconds in each second.
     Throttled(i64),
+    /// Whether the kernel would stop a polling thread is not known, because.
+    Unknown(String),
     /// The kernel does not let this process.
     Refused(io::Error),
 }
@@ -31,6 +36,7 @@ impl Realtime {
         match self {
             Self::First => "fifo",
             Self::Throttled(_) => "throttled",
+            Self::Unknown(_) => "unknown",
             Self::Refused(_) => "refused",
         }
     }
@@ -46,6 +52,11 @@ impl Realtime {
                  without; the run goes on at ordinary priority. To lift that: \
                  sudo sysctl -w kernel.sched_rt_runtime_us=-1"
             )),
+            Self::Unknown(why) => Some(format!(
+                "--realtime: it is unknown whether the kernel stops real-time threads that poll \
+                 ({LIMIT}: {why}), which would be worse than going without; the run goes on at \
+                 ordinary priority. --pacing sleep does not poll, and needs not know"
+            )),
             Self::Refused(error) => Some(format!(
                 "--realtime: not permitted ({error}); the run goes on at ordinary priority. To \
                  permit it: sudo setcap cap_sys_nice+ep \"$(command -v onbeat)\""
@@ -57,18 +68,25 @@ impl Realtime {
 /// Asks for the calling thread, which waits as `pacing` says.
 #[must_use]
 pub fn ask(pacing: Pacing) -> Realtime {
-    let limit = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
-    match limit.ok().and_then(|text| throttle(pacing, &text)) {
-        Some(runtime_us) => Realtime::Throttled(runtime_us),
-        None => go_first().map_or_else(Realtime::Refused, |()| Realtime::First),
-    }
+    objection(pacing, std::fs::read_to_string(LIMIT))
+        .unwrap_or_else(|| go_first().map_or_else(Realtime::Refused, |()| Realtime::First))
 }
 
-/// How long a thread that waits in this way may run in each second, if it would reach that.
-fn throttle(pacing: Pacing, limit: &str) -> Option<i64> {
+/// Why a thread that waits in this way had better not ask, going by what [`LIMIT`] holds.
+fn objection(pacing: Pacing, limit: io::Result<String>) -> Option<Realtime> {
     // One that sleeps until a request is due uses a small part of its core.
-    let polls = pacing != Pacing::Sleep;
-    limit.trim().parse().ok().filter(|&runtime_us| polls && runtime_us >= 0)
+    if pacing == Pacing::Sleep {
+        return None;
+    }
+    let text = match limit {
+        Ok(text) => text,
+        Err(error) => return Some(Realtime::Unknown(error.to_string())),
+    };
+    match text.trim().parse() {
+        Ok(runtime_us) if runtime_us >= 0 => Some(Realtime::Throttled(runtime_us)),
+        Ok(_off) => None,
+        Err(_no_number) => Some(Realtime::Unknown(format!("{:?} is no number", text.trim()))),
+    }
 }
 
 #[expect(unsafe_code, reason = "nothing safe asks for a scheduling class")]
@@ -90,11 +108,27 @@ mod tests {
     #[test]
     fn a_core_that_polls_does_not_ask_where_it_would_be_stopped() {
         let hybrid = Pacing::Hybrid { margin_ns: 1 };
-        assert_eq!(throttle(Pacing::Spin, "950000\n"), Some(950_000));
-        assert_eq!(throttle(hybrid, "950000\n"), Some(950_000));
-        assert_eq!(throttle(Pacing::Sleep, "950000\n"), None);
-        assert_eq!(throttle(Pacing::Spin, "-1\n"), None);
-        assert_eq!(throttle(Pacing::Spin, "unknown"), None);
+        let throttled = |pacing, limit: &str| match objection(pacing, Ok(limit.to_owned())) {
+            Some(Realtime::Throttled(runtime_us)) => Some(runtime_us),
+            other => other.map(|other| panic!("{other:?}")),
+        };
+        assert_eq!(throttled(Pacing::Spin, "950000\n"), Some(950_000));
+        assert_eq!(throttled(hybrid, "950000\n"), Some(950_000));
+        assert_eq!(throttled(Pacing::Sleep, "950000\n"), None);
+        assert_eq!(throttled(Pacing::Spin, "-1\n"), None);
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_read_is_unknown_and_not_lifted() {
+        let hidden = || Err(io::Error::from(rustix::io::Errno::ACCESS));
+        for limit in [hidden(), Ok("much\n".to_owned())] {
+            let unknown = objection(Pacing::Spin, limit).expect("a core that polls does not ask");
+            assert_eq!(unknown.name(), "unknown");
+            let words = unknown.shortfall().expect("words");
+            assert!(words.contains("it is unknown whether the kernel stops"), "{words}");
+            assert!(words.contains(&format!("({LIMIT}: ")), "{words}");
+        }
+        assert!(objection(Pacing::Sleep, hidden()).is_none());
     }
 
     #[test]

@@ -72,7 +72,8 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_node: Option<String>,
     /// What became of the wish for real-time scheduling: `fifo`, `throttled` (the kernel would stop
-    /// a core that polls) or `refused`; `None`: it was not asked for.
+    /// a core that polls), `unknown` (whether it would is not known) or `refused`; `None`: it was
+    /// not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub realtime: Option<String>,
     /// What prefix caches of growing size would have of the plan's prompts; empty where that is not
