@@ -108,6 +108,31 @@ impl fmt::Display for RenderError {
             Self::Extra { key, instead } => {
                 write!(out, "--extra-inputs {key}: is decided for every request; {instead}")
             }
+            Self::TurnsToCompletions(_)
+            | Self::MixedSession(_)
+            | Self::LiveUnordered(_)
+            | Self::LiveAhead
+            | Self::ScenesAhead
+            | Self::RepliesToCompletions => self.say_why_turns_cannot_repeat(out),
+            Self::MessagesToCompletions => out.write_str(
+                "the trace holds lists of messages, which only the chat endpoint takes; leave out \
+                 --endpoint-type completions",
+            ),
+            Self::Header(words) => out.write_str(words),
+            Self::Unreadable { file, words } => write!(
+                out,
+                "{file}: a prompt cannot be read any more ({words}); leave the file alone until \
+                 the run is over"
+            ),
+            Self::Thread(words) => write!(out, "could not start a rendering thread: {words}"),
+        }
+    }
+}
+
+impl RenderError {
+    /// Of prompts that repeat what came before them: why they cannot; of anything else nothing.
+    fn say_why_turns_cannot_repeat(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::TurnsToCompletions(row) => write!(
                 out,
                 "line {row}: this turn repeats the turns before it, and the completions endpoint \
@@ -139,22 +164,10 @@ impl fmt::Display for RenderError {
                 "prompts repeat what the server replies, and the completions endpoint takes one \
                  prompt; use --endpoint-type chat or --reply-mode recorded",
             ),
-            Self::MessagesToCompletions => out.write_str(
-                "the trace holds lists of messages, which only the chat endpoint takes; leave out \
-                 --endpoint-type completions",
-            ),
-            Self::Header(words) => out.write_str(words),
-            Self::Unreadable { file, words } => write!(
-                out,
-                "{file}: a prompt cannot be read any more ({words}); leave the file alone until \
-                 the run is over"
-            ),
-            Self::Thread(words) => write!(out, "could not start a rendering thread: {words}"),
+            _ => Ok(()),
         }
     }
-}
 
-impl RenderError {
     /// Of a budget that is too small: what would do; of anything else nothing.
     fn say_what_is_needed(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
