@@ -157,6 +157,33 @@ fn requests_arrive_whole_and_sessions_resume_before_zero() {
 }
 
 #[test]
+fn plain_connections_are_not_among_those_that_could_resume() {
+    let authority = Authority::new();
+    let secure = serve(authority.issue("localhost", VALID).config(BOTH, None), |_, stream| {
+        while request(stream).is_some() {
+            answer(stream, &good_stream());
+        }
+    });
+    let plain = Scripted::start(|_, mut stream| {
+        while request(&mut stream).is_some() {
+            answer(&mut stream, &good_stream());
+        }
+    });
+    for driver in drivers() {
+        let mut scenario = towards(secure.address, &authority, &mooncake(4, 5, 10, 2));
+        scenario.config.driver = Some(driver);
+        scenario.config.more_targets =
+            vec![Target::parse(&plain.address.to_string()).expect("an address")];
+        scenario.config.warm_connections = Some(11);
+        let run = run(scenario);
+        assert_eq!(classes(&run), ["ok"; 4]);
+        let tls = run.manifest.tls.as_ref().expect("one server has it");
+        assert_eq!(tls.connections, 6, "five are plain");
+        assert!(tls.resumed <= 6);
+    }
+}
+
+#[test]
 fn a_certificate_can_be_for_an_address() {
     let authority = Authority::new();
     for (name, fits) in [("127.0.0.1", true), ("127.0.0.2", false)] {

@@ -133,7 +133,7 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
         watch.say(&words);
     }
     if let Some(tls) = &mut manifest.tls {
-        (tls.connections, tls.resumed) = (warmed.connections, warmed.resumed);
+        (tls.connections, tls.resumed) = (warmed.secured, warmed.resumed);
         watch.say(&tls.to_string());
     }
     manifest.started_unix_ns = unix_ns();
@@ -145,7 +145,8 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     })?;
     log.keep()?;
     let directing = users.map(|job| Directing::start(job, &shared)).transpose()?;
-    let (writer, performed) = perform_logged(writer, &mut cores, &shared, (directing, &manifest), watch)?;
+    let (writer, performed) =
+        perform_logged(writer, &mut cores, &shared, (directing, &manifest), watch)?;
     // What could not be rendered was not sent, and the log says so.
     let rendered = rendering.map_or(Ok(()), Rendering::end);
     let Performed { interrupted, counters, closing, totals, directed } = performed?;
@@ -391,8 +392,8 @@ impl Drop for Cores {
 struct Warmed {
     /// The largest wake-up error.
     wake_error_ns: i64,
-    connections: u32,
-    /// Connections whose TLS session resumed an earlier one.
+    /// Connections opened over TLS, and those of them whose session resumed an earlier one.
+    secured: u32,
     resumed: u32,
     /// What came of asking for real-time scheduling; a refusal, if any core met one.
     realtime: Option<Realtime>,
@@ -402,7 +403,7 @@ impl Warmed {
     fn add(&mut self, ready: CoreReady) {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         self.wake_error_ns = self.wake_error_ns.max(ready.wake_error_ns);
-        self.connections = self.connections.saturating_add(count(ready.connections));
+        self.secured = self.secured.saturating_add(count(ready.secured));
         self.resumed = self.resumed.saturating_add(count(ready.resumed));
         if matches!(self.realtime, None | Some(Realtime::First)) {
             self.realtime = ready.realtime;

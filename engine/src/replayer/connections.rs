@@ -192,6 +192,7 @@ impl Core {
         self.worked = true;
         self.opening -= 1;
         let slot = &mut self.slots[index as usize];
+        self.secured += usize::from(slot.tls.is_some());
         self.resumed += usize::from(slot.tls.as_ref().is_some_and(|tls| tls.is_resumed()));
         let exchange = slot.exchange.take();
         if slot.state == State::Closing {

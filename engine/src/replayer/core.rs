@@ -22,7 +22,7 @@ use super::slot::{Slot, State};
 use super::stall::StallWatch;
 use super::starved::Starved;
 use super::troupe::Troupe;
-use super::{Assignment, Pacing};
+use super::{Assignment, CoreReady, Pacing};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::pacer::Alarm;
 use crate::plan::Plan;
@@ -97,7 +97,8 @@ pub(super) struct Core {
     queueing: Vec<Waker>,
     /// Connections begun, counted from the core's number on: the cores' first ones differ.
     pub(super) dialled: usize,
-    /// Connections whose TLS session resumed an earlier one.
+    /// Connections that were opened over TLS, and those whose session resumed an earlier one.
+    pub(super) secured: usize,
     pub(super) resumed: usize,
     pub(super) scratch: Scratch,
     patience: Patience,
@@ -169,6 +170,7 @@ impl Core {
                 looks: 0,
                 queueing: Vec::new(),
                 dialled,
+                secured: 0,
                 resumed: 0,
                 scratch,
                 patience: Patience::default(),
@@ -201,11 +203,17 @@ impl Core {
         self.opening > 0
     }
 
-    /// How many connections are open, how many of them resumed a TLS session, and why others are
-    /// not open.
-    pub(super) fn warm_up_result(&mut self) -> (usize, usize, Vec<std::io::Error>) {
-        let open = self.idle.iter().map(Idle::len).sum();
-        (open, self.resumed, std::mem::take(&mut self.open_failures))
+    /// What came of the warm-up; how long waking up takes here, others know.
+    pub(super) fn readiness(&mut self) -> CoreReady {
+        CoreReady {
+            core: self.assignment.core,
+            wake_error_ns: 0,
+            connections: self.idle.iter().map(Idle::len).sum(),
+            secured: self.secured,
+            resumed: self.resumed,
+            failures: std::mem::take(&mut self.open_failures),
+            realtime: None,
+        }
     }
 
     /// The schedule's zero is known. What the warm-up stamped moves to the run's clock.

@@ -136,7 +136,9 @@ pub struct CoreReady {
     pub wake_error_ns: i64,
     /// Connections open.
     pub connections: usize,
-    /// Of those, the ones whose TLS session resumed an earlier one.
+    /// Connections that were opened over TLS.
+    pub secured: usize,
+    /// Of those, the ones whose session resumed an earlier one.
     pub resumed: usize,
     /// Why others could not be opened.
     pub failures: Vec<io::Error>,
@@ -248,12 +250,9 @@ async fn life(
         core.check_limits(now);
         core.look_again();
     }
-    let (connections, resumed, failures) = core.borrow_mut().warm_up_result();
     let Barrier { ready, realtime } = barrier;
-    let core_ready =
-        CoreReady { core: core_index, wake_error_ns, connections, resumed, failures, realtime };
     // A conductor that has gone away has already failed the run.
-    let _ = ready.send(core_ready);
+    let _ = ready.send(CoreReady { wake_error_ns, realtime, ..core.borrow_mut().readiness() });
     let begun = match zero(&shared, &alarm).await? {
         Some(zero_ns) => {
             core.borrow_mut().start(zero_ns);
