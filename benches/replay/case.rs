@@ -52,6 +52,8 @@ pub(crate) struct Party {
     pub(crate) program: Program,
     /// Options of the engine.
     pub(crate) options: Vec<String>,
+    /// Most memory that it may take, in MiB, if that is limited.
+    pub(crate) budget_mib: Option<u64>,
     /// Streams that are open meanwhile.
     pub(crate) traffic: Option<Traffic>,
     /// Its progress goes to a terminal.
@@ -102,15 +104,21 @@ impl Party {
             label: "floor",
             program: Program::Floor,
             options: Vec::new(),
+            budget_mib: None,
             traffic: None,
             on_terminal: false,
             disk_hangs: false,
         }
     }
 
+    /// The engine, polling all the time as the floor does.
     pub(crate) fn engine(label: &'static str) -> Self {
-        let options = vec!["--pacing".to_owned(), "spin".to_owned()];
-        Self { label, program: Program::Engine, options, ..Self::floor() }
+        Self::paced(label, "spin")
+    }
+
+    fn paced(label: &'static str, pacing: &str) -> Self {
+        let party = Self { label, program: Program::Engine, ..Self::floor() };
+        party.with("--pacing", pacing)
     }
 
     pub(crate) fn base() -> Self {
@@ -125,6 +133,12 @@ impl Party {
     pub(crate) fn with(mut self, option: &str, value: &str) -> Self {
         self.options.extend([option.to_owned(), value.to_owned()]);
         self
+    }
+
+    /// Its requests rendered ahead, within so much memory of the whole process.
+    pub(crate) fn ahead_within(self, budget_mib: u64) -> Self {
+        let party = Self { budget_mib: Some(budget_mib), ..self };
+        party.with("--render", "ahead").with("--render-budget", &format!("{budget_mib}MiB"))
     }
 
     pub(crate) fn amid(self, traffic: Traffic) -> Self {
@@ -155,6 +169,12 @@ impl Case {
             pairs: 5,
             parties: [Party::floor(), Party::engine("onbeat")],
         }
+    }
+
+    /// The same with the engine waiting in another way.
+    pub(crate) fn paced(self, pacing: &str) -> Self {
+        let name = format!("{}-{pacing}", self.name);
+        self.between(&name, [Party::floor(), Party::paced("onbeat", pacing)])
     }
 
     /// The same between two parties.

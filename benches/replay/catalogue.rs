@@ -23,6 +23,9 @@ const FEW: usize = 10_000;
 /// Pairs of a case with few requests.
 const PAIRS_OF_FEW: usize = 15;
 
+/// Most requests a second at which a core that waits as it does by default finds time to sleep.
+const HYBRID_MAX: f64 = 10_000.0;
+
 /// Requests a second that another load generator and Onbeat are asked for: few, and many.
 const PEER_RATES: &[f64] = &[100.0, 1_000.0];
 /// How long such a schedule is.
@@ -30,7 +33,7 @@ const PEER_SECONDS: f64 = 10.0;
 
 /// Memory of a sender that renders ahead: for the program, its plan and its log, and for two
 /// seconds of what is sent, so that most of it is rendered while others are sent.
-const AHEAD_BUDGET: &str = "224MiB";
+const AHEAD_BUDGET_MIB: u64 = 224;
 
 /// What `--bench` measures, without what needs a base revision or a peer.
 pub(crate) fn measured() -> Vec<Case> {
@@ -38,7 +41,11 @@ pub(crate) fn measured() -> Vec<Case> {
     for shape in [Shape::Constant, Shape::Poisson, Shape::Burst] {
         for (rate, count) in [(1_000.0, 2_500), (10_000.0, 20_000), (50_000.0, 100_000)] {
             let case = Case::lateness(shape, rate, count);
-            cases.push(if count < FEW { Case { pairs: PAIRS_OF_FEW, ..case } } else { case });
+            let case = if count < FEW { Case { pairs: PAIRS_OF_FEW, ..case } } else { case };
+            cases.push(case.clone());
+            if shape != Shape::Burst && rate <= HYBRID_MAX {
+                cases.push(case.paced("hybrid"));
+            }
         }
     }
     cases.push(burst(WHOLE));
@@ -60,6 +67,7 @@ pub(crate) fn measured() -> Vec<Case> {
 pub(crate) fn tiny() -> Vec<Case> {
     let mut cases = vec![
         Case::lateness(Shape::Constant, 200.0, 60),
+        Case::lateness(Shape::Constant, 200.0, 60).paced("hybrid"),
         burst(TINY),
         streams(TINY),
         Case::highest(2, 200.0, 0.2, TINY.tries),
@@ -68,6 +76,7 @@ pub(crate) fn tiny() -> Vec<Case> {
     ];
     cases.extend(interference(TINY).into_iter().take(1));
     cases.extend(drivers(TINY).into_iter().take(1));
+    cases.extend(render_ahead(TINY).into_iter().take(1));
     for case in &mut cases {
         case.pairs = 1;
     }
@@ -155,9 +164,8 @@ fn interference(scale: Scale) -> Vec<Case> {
     // A quarter of it while the disk hangs: the log then loses nothing, and tells of every send.
     let quarter = |label| engine(label).amid(busy(32, true));
     let hanging = Party { disk_hangs: true, ..quarter("with") };
-    let [all, ahead] = ["all", "ahead"].map(|way| engine("with").with("--render", way));
-    let ahead = ahead.with("--render-budget", AHEAD_BUDGET);
-    let rendered = case("ahead", [Party { label: "without", ..all }, ahead]);
+    let all = engine("without").with("--render", "all");
+    let rendered = case("ahead", [all, engine("with").ahead_within(AHEAD_BUDGET_MIB)]);
     vec![
         // The same bytes are read either way; only what they say differs.
         case("log", [engine("without").amid(busy(128, false)), with_log()]),
@@ -201,8 +209,7 @@ fn stall(scale: Scale) -> Case {
 /// Prompts as long as Mooncake's and as an agent's, written while others are sent.
 fn render_ahead(scale: Scale) -> Vec<Case> {
     let case = |name: &str, input_tokens: usize, rate: f64, count: usize| {
-        let party =
-            Party::engine("onbeat").with("--render", "ahead").with("--render-budget", AHEAD_BUDGET);
+        let party = Party::engine("onbeat").ahead_within(AHEAD_BUDGET_MIB);
         let case = Case::lateness(Shape::Constant, rate, count / scale.shrink);
         let case =
             Case { kind: Kind::RenderAhead, input_tokens, own_prompts: true, pairs: 1, ..case };

@@ -284,7 +284,7 @@ fn stall(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<String
     Ok(None)
 }
 
-/// Whether requests written while others are sent are there in time.
+/// Whether requests written while others are sent are there in time, and what memory that took.
 fn render_ahead(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<String>> {
     let side = match runner.turn(case, &case.parties[1])? {
         Turn::Ran(side) => side,
@@ -298,6 +298,12 @@ fn render_ahead(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option
         let late = percentile(&side.outside, share).map(|ns| (ns / 1e3 * 100.0).round() / 100.0);
         line[format!("onbeat_outside_stalls_{name}_us")] = json!(late);
     }
+    let mib = side.peak_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
+    let budget_mib = case.parties[1].budget_mib.map(|budget| budget as f64);
+    line["onbeat_peak_memory_mib"] = json!(mib.map(f64::round));
+    line["onbeat_budget_mib"] = json!(budget_mib);
+    let ratio = mib.zip(budget_mib).map(|(mib, budget)| thousandths(mib / budget));
+    line["ratio_peak_memory"] = json!(ratio);
     line["failed_requests"] = json!(side.failed);
     Ok(None)
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
+use benches::memory::Watched;
 use onbeat::clock::monotonic_ns;
 use onbeat::replayer::affinity;
 use onbeat_shared::run::Run;
@@ -163,12 +164,17 @@ impl Runner {
             Kind::Stall => Some(stop_for_a_while(child.id())?),
             _ => None,
         };
+        let watched = match case.kind {
+            Kind::RenderAhead => Some(Watched::begin(child.id())?),
+            _ => None,
+        };
         let mut tracer = None;
         if party.disk_hangs {
             let lead_ns = party.traffic.as_ref().map_or(0, Traffic::lead_ns);
             tracer = Some(hang_writer(child.id(), Duration::from_nanos(lead_ns.unsigned_abs()))?);
         }
         let output = child.wait_with_output()?;
+        let peak_bytes = watched.map_or(Ok(None), Watched::end)?;
         if let Some(mut tracer) = tracer {
             // It ends with what it traces.
             tracer.wait()?;
@@ -183,6 +189,7 @@ impl Runner {
             zero.and_then(|zero| zero.monotonic_ns).ok_or_else(|| Error::other("no zero"))?;
         let zero_ns = zero_ns.cast_signed();
         let mut side = Side::of_run(&run, zero_ns, &sheet.due, seen)?;
+        side.peak_bytes = peak_bytes;
         side.stopped = stopped.map(|(from, to)| (from - zero_ns, to - zero_ns));
         Ok(Turn::Ran(Box::new(side)))
     }

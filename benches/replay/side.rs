@@ -45,6 +45,8 @@ pub(crate) struct Side {
     pub(crate) server: Seen,
     /// Host stalls: start and length.
     pub(crate) stalls: Vec<(i64, u64)>,
+    /// The most memory its process has had, where that was watched.
+    pub(crate) peak_bytes: Option<u64>,
     /// From when until when its process was stopped by us.
     pub(crate) stopped: Option<(i64, i64)>,
 }
@@ -92,6 +94,7 @@ impl Side {
             failed: due.len() - scheduled.filter(is_ok).count(),
             server: seen,
             stalls,
+            peak_bytes: None,
             stopped: None,
         })
     }
@@ -141,6 +144,7 @@ impl Side {
             underruns: 0,
             server: seen,
             stalls: Vec::new(),
+            peak_bytes: None,
             stopped: None,
         })
     }

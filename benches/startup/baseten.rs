@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 use benches::Bencher;
+use benches::memory::high_water;
 use onbeat::clock::monotonic_ns;
 use onbeat::trace::{self, TraceOptions};
 use parquet::basic::{Compression, ZstdLevel};
@@ -53,9 +54,7 @@ pub(crate) fn child(arguments: &[String]) -> Option<Result<()>> {
             reason = "the whole process's time on CPUs, not a time"
         )]
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
-        let peak = std::fs::read_to_string("/proc/self/status")
-            .ok()
-            .and_then(|status| crate::high_water_in(&status));
+        let peak = high_water(std::process::id());
         let line = json!({
             "rows": rows,
             "text_bytes": bytes,

@@ -16,10 +16,11 @@ mod columns;
 use std::fs::File;
 use std::io::{BufWriter, Error, Read, Result, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::thread::Builder;
 use std::time::Duration;
 
+use benches::memory::high_water;
 use benches::{Bencher, traces};
 use onbeat::clock::monotonic_ns;
 use serde_json::json;
@@ -149,7 +150,7 @@ fn plan(engine: &Path, trace: &Path) -> Result<Planned> {
     })?;
     let mut peak_bytes = None;
     let status = loop {
-        peak_bytes = high_water(&child).or(peak_bytes);
+        peak_bytes = high_water(child.id()).or(peak_bytes);
         match child.try_wait()? {
             Some(status) => break status,
             #[expect(clippy::disallowed_methods, reason = "waits for another process")]
@@ -162,19 +163,6 @@ fn plan(engine: &Path, trace: &Path) -> Result<Planned> {
     }
     let lines = reader.join().map_err(|_panic| Error::other("the reader panicked"))??;
     Ok(Planned { wall_ns, lines, peak_bytes })
-}
-
-/// The most memory a process has had so far, in bytes.
-fn high_water(child: &Child) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
-    high_water_in(&status)
-}
-
-/// The same, from the words of the kernel.
-fn high_water_in(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kib * 1_024)
 }
 
 fn millis(ns: i64) -> f64 {

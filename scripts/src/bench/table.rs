@@ -230,6 +230,22 @@ mod tests {
     }
 
     #[test]
+    fn the_default_pacing_and_the_memory_of_rendering_ahead_have_bars() {
+        let table = table(
+            r#"{"bench":"replay","case":"lateness-poisson-1000","ratio_arrival_p50_us":9}
+{"bench":"replay","case":"lateness-poisson-1000-hybrid","ratio_arrival_p50_us":1.5,
+"ratio_arrival_p90_us":1.5,"ratio_arrival_outside_p99_us":1.5}
+{"bench":"replay","case":"render-ahead-agentic","ratio_peak_memory":0.9,"onbeat_budget_mib":224}"#
+                .replace(",\n\"ratio", ",\"ratio")
+                .as_str(),
+        );
+        let hybrid = row(&table, "arrivals, poisson, 1000/s, --pacing hybrid: p50");
+        assert!(hybrid.ends_with("| missed by 20 % |"), "{hybrid}");
+        let memory = row(&table, "rendering ahead, bodies of 3.6 MB at 20/s: peak memory");
+        assert!(memory.ends_with("| \u{2264} 1x | 0.9x (224 MiB allowed) | met |"), "{memory}");
+    }
+
+    #[test]
     fn the_readme_keeps_everything_around_the_table() {
         let readme = format!("a\n{}\nold\n{}\nb\n", MARKS[0], MARKS[1]);
         let new = replaced(&readme, "| new |\n").expect("both marks");
