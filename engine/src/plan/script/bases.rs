@@ -4,8 +4,8 @@
 //! own ids: adding a request compares slices and makes two nodes at most, so that a conversation of
 //! a thousand long prompts, each the one before and a little more, costs one pass over its ids.
 //! Every node knows the latest request that led with it, so the walk back from where a request left
-//! the tree finds what it shares with whom, latest first. Sub-agents play side by side, and when one
-//! starts, the latest of another is still to come: so a node knows the first of its part, too.
+//! the tree finds what it shares with whom, latest first. Sub-agents play side by side, and when
+//! one starts, the latest of another is still to come: so a node knows the first of its part, too.
 
 use std::collections::HashMap;
 

@@ -160,8 +160,8 @@ pub struct Turn {
     /// Whether it has block ids: its prompt then starts with the tokens all users share.
     pub has_blocks: bool,
     /// The place in [`Script::bases`] of what it shares with earlier records, and how many: each
-    /// shares less than the one before and is later in the trace. The first is [`Self::base`]; where
-    /// that is of another part, the second may be that part's first that shares as much.
+    /// shares less than the one before and is later in the trace. The first is [`Self::base`];
+    /// where that is of another part, the second may be that part's first that shares as much.
     pub bases: (u32, u32),
 }
 

@@ -3,8 +3,8 @@
 //! Keys, their order and their units are those of the tool's `TestConfig`; what it has and a log
 //! does not is null. Folders of the machine that replayed are in no log, so `trace_directory` is a
 //! name and `output_dir` null. What the tool does not have is in an object of its own, `onbeat`.
-//! `avg_cache_hit_rate` is the mean of what an infinite cache has of each conversation's tokens; the
-//! tool counts blocks and, in each request, none after the first miss, which makes it larger.
+//! `avg_cache_hit_rate` is the mean of what an infinite cache has of each conversation's tokens;
+//! the tool counts blocks and, in each request, none after the first miss, which makes it larger.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
