@@ -3,8 +3,9 @@
 //! `SCHED_FIFO` keeps ordinary threads off the core. But the kernel keeps a part of every second
 //! for them: a real-time thread that polls all the time is stopped for 50 ms in each second, which
 //! is far worse than what it was meant to prevent. So a core that polls asks for it only where that
-//! limit is known to be off; whoever gets nothing is told why and what would help, and the run goes
-//! on. This is one of the engine's named `unsafe` modules: nothing safe asks for a scheduling class.
+//! limit is known to be off; whoever gets nothing is told why and what would help, and the run
+//! goes on. This is one of the engine's named `unsafe` modules: nothing safe asks for a scheduling
+//! class.
 
 use std::io;
 
