@@ -21,18 +21,27 @@ fn log<'a>(both: &'a Both<'_>) -> Option<&'a Run> {
     both.ours().run.as_ref()
 }
 
-/// A: users of later rounds of the pool play the same order again, as copies, whoever was quicker;
-/// the tool gives them what happens to be free.
+/// A: a user plays a conversation that nobody plays, as the tool does, while there is one; where
+/// the tool has none left, ours begins another round. Each use has a number of its own.
 pub(crate) fn recycled(both: &Both<'_>, found: &mut Findings) {
     let Some(users) = log(both).and_then(|run| run.users.as_ref()) else { return };
+    let users: Vec<_> = users.users.iter().filter(|user| user.parent.is_none()).collect();
     let round = both.lists.len();
-    let first: Vec<_> = users.users.iter().take(round).map(|user| &user.trace_id).collect();
-    found.holds("a second round", users.users.len() > round, users.users.len());
-    for (at, user) in users.users.iter().enumerate() {
-        let what = format!("what {} plays (recycling: round by round)", user.name);
-        found.same(what, &first.get(at % round).copied(), &Some(&user.trace_id));
-        let copy = u16::try_from(at / round).ok();
+    found.holds("a second round", users.len() > round, users.len());
+    for (at, user) in users.iter().enumerate() {
+        let earlier = || users[..at].iter().filter(|other| other.trace_id == user.trace_id);
+        let copy = u16::try_from(earlier().count()).ok();
         found.same(format!("the copy of {}", user.name), &copy, &Some(user.copy));
+        let Some(start) = user.started else { continue };
+        let plays = |other: &&&onbeat_shared::run::User| other.ended.is_none_or(|end| end > start);
+        let taken: BTreeSet<_> =
+            users[..at].iter().filter(plays).map(|other| &other.trace_id).collect();
+        let what = format!("{} to play what nobody plays (recycling)", user.name);
+        found.holds(
+            what,
+            !earlier().any(|other| plays(&other)) || taken.len() == round,
+            taken.len(),
+        );
     }
     for arrival in &both.ours().arrivals {
         if arrival.copy > 0 {

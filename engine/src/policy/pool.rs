@@ -2,8 +2,9 @@
 //!
 //! The order is kv-cache-tester's for the same seed: conversations by their ids, shuffled once. It
 //! is gone round and round, and takes the first conversation whose id is free: of several with one
-//! id, one is taken. With recycling, all become free again once none is; a conversation that is
-//! taken again is a copy, which shares no cache with the one before.
+//! id, one is taken. With recycling, a conversation is free again once it has been played, and all
+//! are when none is, so that there can be more users than conversations. One that is taken again is
+//! a copy, which shares no cache with the one before.
 
 use std::collections::HashMap;
 
@@ -97,6 +98,13 @@ impl Pool {
         None
     }
 
+    /// A conversation has been played: with recycling it is free again.
+    pub fn played(&mut self, conversation: u32) {
+        let Some(at) = self.order.iter().position(|&own| own == conversation) else { return };
+        let is_free = &mut self.state.free[self.ids[at] as usize];
+        *is_free = *is_free || self.recycle;
+    }
+
     /// A conversation that was taken is not played after all: it is free again.
     pub fn give_back(&mut self, pick: Pick) {
         let Some(at) = self.order.iter().position(|&own| own == pick.conversation) else { return };
@@ -178,6 +186,23 @@ mod tests {
             let taken = take_all(&trace, &mut pool, 9);
             assert_eq!(taken, rest.map(|id| format!("trace_{id}")), "{seed}");
             assert_eq!(pool.take(), None);
+        }
+    }
+
+    #[test]
+    fn with_recycling_what_has_been_played_is_free_again() {
+        let trace = trace(&["a", "b", "c", "d"]);
+        for recycle in [false, true] {
+            let mut pool = pool(&trace, 7, recycle);
+            let first = pool.take().expect("free");
+            let _second = pool.take().expect("free");
+            pool.played(first.conversation);
+            let third = pool.take().expect("free");
+            let fourth = pool.take().expect("free");
+            assert!(third.copy == 0 && fourth.copy == 0, "the order goes on");
+            let fifth = pool.take();
+            let again = Pick { conversation: first.conversation, copy: 1 };
+            assert_eq!(fifth, recycle.then_some(again));
         }
     }
 

@@ -302,7 +302,7 @@ fn replay(
             let before = config.resumed.as_ref().map_or(0, |resumed| resumed.state.users_created);
             let facts = user_facts::of(&config.users, before, &scripts, &trace);
             users::check_resumed(config, &manifest.trace, &scripts, &facts)?;
-            users::hint(config, &trace).iter().for_each(|words| watch.say(words));
+            users::hints(config, &trace).iter().for_each(|words| watch.say(words));
             manifest.users = Some(Box::new(facts));
             users::prepare(config, &trace, plan, scripts, &options, cores)?
         }

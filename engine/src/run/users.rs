@@ -12,7 +12,7 @@ use onbeat_shared::foreign::{shown, shown_path};
 use onbeat_shared::log::header::TraceSource;
 use onbeat_shared::log::user_facts::UserFacts;
 use onbeat_shared::trace::Trace;
-use onbeat_shared::trace::agentic::Kind;
+use onbeat_shared::trace::agentic::{Agentic, Kind, Scope};
 
 use crate::conductor::Watch;
 use crate::conductor::directing::UserJob;
@@ -99,9 +99,24 @@ pub(super) fn check_resumed(
     checked.map_err(|words| EngineError::Usage(format!("--resume {folder}: {words}")))
 }
 
-/// Says what nobody may expect of the ramp, where most answers have no time to first token.
-pub(super) fn hint(config: &RunConfig, trace: &Trace) -> Option<String> {
-    let calls = &trace.recorded.agentic.as_ref()?.calls;
+/// Says what nobody may expect of the report.
+pub(super) fn hints(config: &RunConfig, trace: &Trace) -> Vec<String> {
+    let Some(agentic) = &trace.recorded.agentic else { return Vec::new() };
+    let global = agentic.conversations.iter().filter(|own| own.scope == Scope::Global).count();
+    let shared = (global > 0).then(|| {
+        format!(
+            "{} of {} have block ids in common with others: the ideal hit rate is of each user \
+             alone, and a server may do better",
+            global,
+            counted(agentic.conversations.len() as u64, "conversation")
+        )
+    });
+    shared.into_iter().chain(without_ttft(config, agentic)).collect()
+}
+
+/// Most answers have no time to first token.
+fn without_ttft(config: &RunConfig, agentic: &Agentic) -> Option<String> {
+    let calls = &agentic.calls;
     let whole = calls.iter().filter(|call| call.kind == Kind::Whole).count();
     let asks = config.render.streaming && !config.users.stream_all && whole * 2 > calls.len();
     asks.then(|| {

@@ -220,7 +220,7 @@ impl RampReason {
         match self {
             Self::Unknown => "a reason that this version does not know",
             Self::Ramped => "all gates passed",
-            Self::Throttled => "throttled after a cooldown",
+            Self::Throttled => "throttled, as the first two ramps are",
             Self::NoData => "no request completed its prefill",
             Self::Ttft => "TTFT is not below its limit",
             Self::OutputRate => "output tokens per second and request are below their minimum",

@@ -14,7 +14,7 @@ use super::states;
 use super::throughput::last_stamp;
 use super::tokens;
 use crate::log::{Assessment, StepFlags};
-use crate::run::{Left, Run, Users};
+use crate::run::{Left, Run, User, Users};
 use crate::units::{RequestIndex, RunNanos};
 
 /// A run that claims more periods than this is cut there; the last one holds the rest.
@@ -91,7 +91,7 @@ pub fn end(run: &Run, users: &Users) -> RunNanos {
 pub fn periods(run: &Run, goals: UserGoals) -> Vec<Period> {
     let length = run.manifest.users.as_ref().map_or(0, |facts| facts.period_ns);
     let Some(users) = run.users.as_ref().filter(|_| length > 0) else { return Vec::new() };
-    let end = end(run, users).0;
+    let end = without_tail(run, users, end(run, users).0, length);
     if end == 0 {
         return Vec::new();
     }
@@ -116,6 +116,23 @@ pub fn periods(run: &Run, goals: UserGoals) -> Vec<Period> {
     grid.decisions(&users.assessments);
     states::fill(run, users, &mut grid);
     grid.finish()
+}
+
+/// The end of the last period: `end`, or the boundary right before it when nothing happened behind
+/// that but that the run was wound up.
+fn without_tail(run: &Run, users: &Users, end: i64, length: i64) -> i64 {
+    /// Winding a run up takes less.
+    const TAIL_NS: i64 = 100_000_000;
+    let boundary = end / length * length;
+    if boundary == 0 || end - boundary > TAIL_NS {
+        return end;
+    }
+    let is_behind = |time: RunNanos| time.0 > boundary;
+    let own_end = |user: &User| user.ended.filter(|_| user.left != Some(Left::Stopped));
+    let asked = (0..run.requests.len()).filter_map(|i| last_stamp(run, i)).any(is_behind);
+    let lived = |user: &User| user.started.into_iter().chain(own_end(user)).any(is_behind);
+    let limited = users.limits.iter().any(|limit| is_behind(limit.time));
+    if asked || limited || users.users.iter().any(lived) { end } else { boundary }
 }
 
 /// The periods so far.

@@ -89,6 +89,22 @@ fn a_period_without_a_prefill_has_no_data() {
     assert_eq!(found[1].ttft_ms, None);
 }
 
+#[test]
+fn winding_a_run_up_makes_no_period_of_its_own() {
+    let ends = |stopped: i64, done: i64| {
+        let mut sample = empty(SECOND);
+        happens(&mut sample, 0, 0, started());
+        sends(&mut sample, 0, &Sent { tokens: vec![500 * MS], ..Sent::of(0, 0, done) });
+        happens(&mut sample, 0, stopped, UserEvent::Stopped { done: 1, total: 2 });
+        let found = periods(&read(&sample), UserGoals::default());
+        found.iter().map(|period| period.end_ns / MS).collect::<Vec<_>>()
+    };
+    assert_eq!(ends(2_013 * MS, 900 * MS), [1_000, 2_000]);
+    assert_eq!(ends(2_013 * MS, 2_005 * MS), [1_000, 2_000, 2_013], "a request ended there");
+    assert_eq!(ends(2_500 * MS, 900 * MS), [1_000, 2_000, 2_500], "somebody waited there");
+    assert_eq!(ends(913 * MS, 900 * MS), [913]);
+}
+
 /// Queue time, TTFT and total time in milliseconds, and tokens, of the tool's run with limits; it
 /// printed 17/17, 16/17, 16/17, 15/17 and 14/17.
 #[test]

@@ -41,8 +41,12 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     let (sending, limit) = (evidence.sending, evidence.max_lateness_us);
     let mut reasons = Vec::new();
     if sending.planned == 0 {
-        let none = if sending.by_users { "sent" } else { "planned" };
-        reasons.push(format!("no request was {none}; check the trace and its filters"));
+        reasons.push(match sending.by_users {
+            true => "no request was sent: its users only waited; give them more --test-duration, \
+                     or less --max-delay"
+                .to_owned(),
+            false => "no request was planned; check the trace and its filters".to_owned(),
+        });
     }
     reasons.extend(unfinished(evidence));
     reasons.extend(evidence.given_up.map(|why| format!("the run was given up: {why}")));

@@ -2,7 +2,7 @@
 //! of a test, and one entry for each assessment period.
 
 use onbeat_shared::metrics::Statistic;
-use onbeat_shared::metrics::periods::Period;
+use onbeat_shared::metrics::periods::{Period, RampFacts};
 use onbeat_shared::metrics::report::Report;
 use onbeat_shared::metrics::users::UsersReport;
 
@@ -34,6 +34,9 @@ pub(super) fn users(page: &mut Page, report: &Report) {
         let times = plural(times, "time");
         page.entry("", &format!("rate-limited {times}: {}", limited.join(", ")));
     }
+    if let Some(words) = capacity(report) {
+        page.entry("", &words);
+    }
     if let Some(tokens) = users.peak_working_set_tokens {
         let warm = match users.warm_prefix_tokens {
             None | Some(0) => "no warm prefix".to_owned(),
@@ -53,6 +56,29 @@ pub(super) fn users(page: &mut Page, report: &Report) {
         page.entry("", &format!("{times} of the trace cut to the recorded gap"));
     }
     goals(page, users);
+}
+
+/// With how many users TTFT was below its limit, and with how many it was not: what a ramp looks
+/// for. `None` where no period says.
+fn capacity(report: &Report) -> Option<String> {
+    let periods = || report.periods.iter().flatten();
+    let told = || periods().filter_map(|period| Some((period.number, period.ramp.as_ref()?)));
+    let good = told().filter(|(_, ramp)| ramp.headroom_share.is_some_and(|share| share > 0.0));
+    let over = told().find(|(_, ramp)| ramp.headroom_share.is_some_and(|share| share <= 0.0));
+    // Of several periods with as many, the first.
+    let most = good.reduce(|best, next| if next.1.users > best.1.users { next } else { best });
+    let place = |(number, ramp): (u32, &RampFacts)| {
+        format!("{} (period {number})", group(u64::from(ramp.users)))
+    };
+    let most = most.map(|most| format!("most users with TTFT below --max-ttft: {}", place(most)));
+    let over = over.map(|over| format!("first above it with {}", place(over)));
+    match (most, over) {
+        (Some(most), over) => {
+            Some(format!("{most}; {}", over.unwrap_or_else(|| "never above".to_owned())))
+        }
+        (None, Some(over)) => Some(format!("TTFT never below --max-ttft; {over}")),
+        (None, None) => None,
+    }
 }
 
 fn lives(users: &UsersReport) -> String {
@@ -226,6 +252,7 @@ mod tests {
                      stopped by the end of the run
                      rate-limited 12 times: concurrency 3, decode 1, input_budget 1, output_budget 1,
                      prefill 4, ttft 2
+                     most users with TTFT below --max-ttft: 4 (period 4); never above
                      peak working set 51,200 tokens, warm prefix 320 tokens
         SLO          TTFT <= 0.5 s, decode >= 30.0 tokens/s
                      TTFT met:            15/20 (75.0 %)
@@ -238,13 +265,13 @@ mod tests {
         Period 1     0.0 to 5.0 s. Users: 2 total (0 active, 0 idle, 2 rate-limited)
                      Requests: 10 sent, 7 ok (7 new, 0 prior), 2 not ok, 1 in flight
                      Tokens/s: input 2,364, output 29.20; cache hit rate: ideal 54.2 %, server 51.0 %
-                     TTFT: p50 413.0, p95 484.8, max 502.0 ms; ramp: +1 (throttled after a cooldown,
-                     headroom 68 %)
+                     TTFT: p50 413.0, p95 484.8, max 502.0 ms; ramp: +1 (throttled, as the first two ramps
+                     are, headroom 68 %)
         Period 2     5.0 to 10.0 s. Users: 2 total (1 active, 0 idle, 1 rate-limited)
                      Requests: 5 sent, 5 ok (4 new, 1 prior), 0 not ok, 1 in flight
                      Tokens/s: input 1,665, output 23.20; cache hit rate: ideal 68.9 %, server 66.0 %
-                     TTFT: p50 163.0, p95 535.2, max 564.0 ms; ramp: +1 (throttled after a cooldown,
-                     headroom 68 %)
+                     TTFT: p50 163.0, p95 535.2, max 564.0 ms; ramp: +1 (throttled, as the first two ramps
+                     are, headroom 68 %)
         Period 3     10.0 to 15.0 s. Users: 2 total (0 active, 0 idle, 2 rate-limited)
                      Requests: 6 sent, 7 ok (6 new, 1 prior), 0 not ok, 0 in flight
                      Tokens/s: input 2,900, output 33.60; cache hit rate: ideal 72.5 %, server 70.5 %

@@ -293,6 +293,7 @@ impl Direction {
                 self.budgets.begun(user);
                 let Some(left) = self.playing.remove(&user) else { return };
                 self.on_core[left.core.as_usize()] -= 1;
+                self.pool.played(left.conversation);
                 self.owed += u32::from(self.options.recycle);
             }
             Heard::Limited { until, .. } => self.period.limited(until),

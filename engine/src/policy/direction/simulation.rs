@@ -234,8 +234,9 @@ impl World {
             self.check(now);
         }
         assert_eq!((self.over, now.0), (Some(End::Duration), RUN_NS));
+        // Back-offs grow to 37.5 seconds: whoever has bad luck asks twice at the longest.
         for (user, &since) in &self.unheard {
-            assert!(now.0 - since < 60 * SECOND, "user {user} entered and was never let through");
+            assert!(now.0 - since < 76 * SECOND, "user {user} entered and was never let through");
         }
     }
 
