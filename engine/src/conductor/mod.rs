@@ -12,6 +12,7 @@ pub mod host;
 mod late_digest;
 pub mod log_file;
 pub mod memory_node;
+mod period_line;
 mod rendering;
 pub mod warm_connections;
 pub mod warm_requests;
@@ -265,6 +266,9 @@ fn take_down(news: Vec<News>, manifest: &Manifest, sink: &mut Sink, watch: &mut 
                     sink.push(&record);
                 }
                 sink.flush();
+                if let Some(words) = period_line::period_line(&assessment) {
+                    watch.say(&words);
+                }
             }
             News::Keep(state) => watch.keep(manifest, &state),
             News::Say(words) => watch.say(&words),
