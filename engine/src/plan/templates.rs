@@ -9,7 +9,7 @@ use onbeat_shared::counted::{agreeing, counted};
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::log::recorded_row::RecordedRow;
 use onbeat_shared::trace::Trace;
-use onbeat_shared::trace::agentic::{Kind, Scope};
+use onbeat_shared::trace::agentic::Kind;
 use onbeat_shared::units::{CoreIndex, RequestIndex, SessionIndex};
 
 use crate::plan::script::{Cue, Script, Scripts};
@@ -57,7 +57,7 @@ pub fn templates(trace: &Trace, scripts: &Scripts) -> Plan {
         sessions: names(trace),
         mode: PlanMode::Users,
         left_out: LeftOut::default(),
-        warnings: warnings(trace, scripts),
+        warnings: warnings(scripts),
     }
 }
 
@@ -113,7 +113,7 @@ fn recorded(trace: &Trace) -> Vec<RecordedRow> {
 }
 
 /// What whoever plays the scripts should know.
-fn warnings(trace: &Trace, scripts: &Scripts) -> Vec<String> {
+fn warnings(scripts: &Scripts) -> Vec<String> {
     let mut warnings = Vec::new();
     let left_out = scripts.pool.words();
     if !left_out.is_empty() {
@@ -123,18 +123,6 @@ fn warnings(trace: &Trace, scripts: &Scripts) -> Vec<String> {
         let are = agreeing(scripts.clamped, "is", "are");
         let times = counted(scripts.clamped, "think time");
         warnings.push(format!("{times} {are} longer than the gap to fill: cut to it"));
-    }
-    let agentic = trace.recorded.agentic.iter();
-    let played = agentic.flat_map(|agentic| &agentic.conversations).zip(&scripts.scripts);
-    let is_global = |scope: Scope, script: &Script| scope == Scope::Global && script.in_pool;
-    let global = played.filter(|(own, script)| is_global(own.scope, script)).count() as u64;
-    if global > 0 {
-        let conversations = counted(global, "conversation");
-        let have = agreeing(global, "has", "have");
-        warnings.push(format!(
-            "{conversations} {have} global block ids: what users share by them is sent, and a \
-             server's cache may hit it, but the ideal hit rate is of each user alone"
-        ));
     }
     warnings
 }

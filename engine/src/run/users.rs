@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
-use onbeat_shared::counted::counted;
+use onbeat_shared::counted::{agreeing, counted};
 use onbeat_shared::export::kv_cache_tester::Equal;
 use onbeat_shared::foreign::{shown, shown_path};
 use onbeat_shared::log::header::TraceSource;
@@ -105,10 +105,10 @@ pub(super) fn hints(config: &RunConfig, trace: &Trace) -> Vec<String> {
     let global = agentic.conversations.iter().filter(|own| own.scope == Scope::Global).count();
     let shared = (global > 0).then(|| {
         format!(
-            "{} of {} have block ids in common with others: the ideal hit rate is of each user \
+            "{global} of {} {} block ids in common with others: the ideal hit rate is of each user \
              alone, and a server may do better",
-            global,
-            counted(agentic.conversations.len() as u64, "conversation")
+            counted(agentic.conversations.len() as u64, "conversation"),
+            agreeing(global as u64, "has", "have")
         )
     });
     shared.into_iter().chain(without_ttft(config, agentic)).collect()

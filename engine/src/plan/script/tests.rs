@@ -249,21 +249,6 @@ fn the_tree_finds_what_a_plain_search_finds() {
 }
 
 #[test]
-fn that_the_ideal_knows_one_user_is_said_where_ids_are_global() {
-    let one = || vec![request(0, 64, &[1], "")];
-    let global = ",\"hash_id_scope\":\"global\"";
-    let words = |trace: &Trace| {
-        let found = scripts(trace, &ScriptOptions::default()).expect("played");
-        templates(trace, &found).warnings
-    };
-    assert!(words(&trace(&[("", one()), (",\"hash_id_scope\":\"local\"", one())])).is_empty());
-    let long = vec![request(0, 200_000, &[1], "")];
-    let some = trace(&[(global, one()), ("", one()), (global, one()), (global, long)]);
-    let words = words(&some);
-    assert!(words[1].starts_with("2 conversations have global block ids"), "{words:?}");
-}
-
-#[test]
 fn templates_are_the_records_one_to_one() {
     let think = ",\"think_time\":4,\"api_time\":2,\"ttft\":1";
     let ask = |t, ids: &[u32]| request(t, 200, ids, think);
