@@ -2,8 +2,8 @@
 //!
 //! A binary of its own, because it replaces the global allocator with one that counts.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod counting;
+
 use std::sync::Arc;
 
 use onbeat::plan::{ScriptOptions, scripts};
@@ -12,35 +12,7 @@ use onbeat::policy::players::{Act, Entrance, Event, Players};
 use onbeat::trace::{TraceOptions, read};
 use onbeat_shared::units::{RequestIndex, RunNanos, SessionIndex};
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-#[expect(unsafe_code, reason = "an allocator cannot be counted from outside")]
-// SAFETY: every call goes unchanged to the system's allocator, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `realloc`.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use self::counting::allocations;
 
 const USERS: usize = 20_000;
 
@@ -75,7 +47,7 @@ fn playing_users_does_not_allocate() {
         events += 1;
         left += usize::from(matches!(event, Event::Left { .. }));
     };
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     for user in 0..u32::try_from(USERS).expect("few") {
         let entrance = Entrance {
             user,
@@ -112,7 +84,7 @@ fn playing_users_does_not_allocate() {
             players.end(act.who.player, request, RunNanos(now), sent % 9 > 0, &mut emit);
         }
     }
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(allocations() - before, 0);
     assert_eq!(sent, USERS / 4 * (3 * 8 + 5));
     assert_eq!(left, USERS);
     assert!(events > 4 * USERS as u64, "some were blocked on the way: {events}");

@@ -3,8 +3,8 @@
 //!
 //! A binary of its own, because it replaces the global allocator with one that counts.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod counting;
+
 use std::sync::Arc;
 
 use onbeat::plan::script::Cue;
@@ -17,35 +17,7 @@ use onbeat::render::users::{SceneOptions, Scenes};
 use onbeat_shared::log::record::Usage;
 use onbeat_shared::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-#[expect(unsafe_code, reason = "an allocator cannot be counted from outside")]
-// SAFETY: every call goes unchanged to the system's allocator, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `realloc`.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use self::counting::allocations;
 
 /// Requests of a conversation, each fifty tokens longer than the one before.
 const REQUESTS: u32 = 60;
@@ -138,7 +110,7 @@ fn requests_are_put_together_and_replies_heard_without_allocating() {
         .flat_map(|(copy, cue)| (0..USERS).map(move |user| (copy, cue, user)))
         .map(|(copy, cue, user)| act(&scripts, cue, user, copy))
         .collect();
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     let mut sent = 0;
     for (number, act) in (0..).zip(&acts) {
         // Numbers are those of all cores.
@@ -148,7 +120,7 @@ fn requests_are_put_together_and_replies_heard_without_allocating() {
     for user in 0..USERS {
         supply.leave(Player(user));
     }
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(allocations() - before, 0);
     let replaced = supply.replaced().expect("users");
     assert!(replaced.kept > 1_000 && replaced.failed > 100, "{replaced:?}");
     assert!(sent > 10_000_000, "{sent}");

@@ -2,40 +2,11 @@
 //!
 //! A binary of its own, because it replaces the global allocator with one that counts.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod counting;
 
 use onbeat::wire::{Answer, AnswerReader};
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-#[expect(unsafe_code, reason = "an allocator cannot be counted from outside")]
-// SAFETY: every call goes unchanged to the system's allocator, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `realloc`.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use self::counting::allocations;
 
 /// A chunked stream with `events` content events of `bytes` bytes each.
 fn stream(events: usize, bytes: usize) -> String {
@@ -67,7 +38,7 @@ fn reading_answers_does_not_allocate() {
     let mut reader = AnswerReader::new();
     let mut facts = 0;
     let mut sink = |_: Answer<'_>| facts += 1;
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     for answer in &answers {
         for step in [1 << 20, 32_768, 1_000, 61, 1] {
             reader.begin(true);
@@ -80,6 +51,6 @@ fn reading_answers_does_not_allocate() {
             }
         }
     }
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(allocations() - before, 0);
     assert!(facts > 1_000);
 }

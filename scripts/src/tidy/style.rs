@@ -34,9 +34,7 @@ const UNSAFE: &[&str] = &[
     "engine/src/net/socket.rs",
     "engine/src/replayer/realtime.rs",
     "engine/src/trace/mmap.rs",
-    "engine/tests/players_alloc.rs",
-    "engine/tests/users_alloc.rs",
-    "engine/tests/wire_alloc.rs",
+    "engine/tests/counting/mod.rs",
     "tests/alloc.rs",
     "viewer/src/mapped.rs",
 ];
