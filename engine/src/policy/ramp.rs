@@ -5,7 +5,7 @@
 //! careful first steps. [`Controller::Rolling`] looks at the mean of the last periods instead and
 //! has no memory of overload. Pure: measurements arrive as arguments, the answer is a number, a
 //! reason and what it was made from. Creating users, and what budgets say to each, is not done here
-//! (see [`super::troupe`]).
+//! (see [`super::direction`]).
 //!
 //! Where the page has a limit, its words are taken literally: in flight must be *below* 75 %, TTFT
 //! *below* its limit, headroom *above* 20 %. All comparisons are of whole nanoseconds, so that a

@@ -228,8 +228,8 @@ pub enum Record {
         flags: StepFlags,
     },
     /// What happened to a user or one of its sub-agents, in user-driven runs only. `flags`: event,
-    /// request field: session, `a`: copy or [`LimitedBy`], `x`: template | cue << 32, done | total
-    /// << 32, or back-off (ns), `y`: parent session (`u32::MAX`: none) | number << 32.
+    /// request field: session, `a`: copy or [`super::users::LimitedBy`], `x`: template | cue << 32,
+    /// done | total << 32, or back-off (ns), `y`: parent session (`u32::MAX`: none) | number << 32.
     User {
         /// The run's session of the user or sub-agent.
         session: SessionIndex,

@@ -1,8 +1,8 @@
 //! Puts every request, token and decision of a user-driven run into its one assessment period.
 //!
-//! The rules are those of [`super::periods`]. Requests that are in flight over many periods cost
-//! no more than others: what holds at the end of periods is summed from where it begins and ends.
-//! Nothing here depends on the order of requests.
+//! The rules are those of [`mod@super::periods`]. Requests that are in flight over many periods
+//! cost no more than others: what holds at the end of periods is summed from where it begins and
+//! ends. Nothing here depends on the order of requests.
 
 use super::goal::{Goal, GoalKind};
 use super::latency::{Metric, count, effective_ttft_ns, nanos, span, ttft_ns};

@@ -1,6 +1,6 @@
 //! What a user-driven run says of its users as a whole: the end-of-test summary's numbers.
 //!
-//! Sums are those of [`super::periods`] over the whole run, by the same rules. Goals are of
+//! Sums are those of [`mod@super::periods`] over the whole run, by the same rules. Goals are of
 //! successful requests whose first token is known; what is not known is counted beside them.
 
 use std::collections::BTreeMap;
