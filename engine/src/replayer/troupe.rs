@@ -26,6 +26,9 @@ use crate::policy::players::{Act, Event, Players};
 use crate::policy::session::Ready;
 use crate::render::supply::Supply;
 
+/// Users that ask one after the other before answers are read again.
+const ASK_MAX: usize = 256;
+
 /// What all cores of a user-driven run share.
 #[derive(Debug)]
 pub struct UserRun {
@@ -167,9 +170,10 @@ impl Core {
         });
     }
 
-    /// The request that leaves now, if a user is ready, may send and may have a connection.
+    /// The request that leaves now, if a user is ready, may send and may have a connection. When
+    /// many are held back, the rest asks in the pacer's next turn, which comes at once.
     pub(super) fn next_act(&mut self, now: RunNanos) -> Option<Exchange> {
-        loop {
+        for _ in 0..ASK_MAX {
             let next = self.troupe.as_ref()?.players.peek().filter(|next| next.at <= now)?;
             if self.assignment.max_connections.is_some() {
                 let user = self.troupe.as_ref()?.players.user_of(next.player);
@@ -177,6 +181,8 @@ impl Core {
                     return None;
                 }
             }
+            // Asking for thousands takes a while, which is no host's doing.
+            self.worked = true;
             let Self { troupe: Some(troupe), sink, supply, .. } = self else { return None };
             let Troupe { players, run, cues, .. } = &mut **troupe;
             let Some(act) =
@@ -194,6 +200,7 @@ impl Core {
                 }
             }
         }
+        None
     }
 
     /// Numbers a request that may leave, puts it together and writes down what it is.
@@ -322,5 +329,106 @@ const fn limited_by(why: Why) -> LimitedBy {
         Why::Ttft => LimitedBy::Ttft,
         Why::InputTokens => LimitedBy::InputBudget,
         Why::OutputTokens => LimitedBy::OutputBudget,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::rc::Rc;
+    use std::sync::atomic::{AtomicI64, AtomicU8};
+
+    use super::super::counters::Counters;
+    use super::super::driver::DriverKind;
+    use super::super::sink::Exchange as Blocks;
+    use super::super::transitions::{burst, job};
+    use super::super::{Assignment, Shared};
+    use super::*;
+    use crate::clock::monotonic_ns;
+    use crate::pacer::Alarm;
+    use crate::plan::{ScriptOptions, scripts, templates};
+    use crate::policy::admission::Limits;
+    use crate::policy::options::ReplyMode;
+    use crate::policy::players::Entrance;
+    use crate::render::RenderOptions;
+    use crate::render::supply::Source;
+    use crate::render::users::{SceneOptions, Scenes};
+    use crate::trace::{TraceOptions, read};
+
+    const USERS: usize = 600;
+
+    /// A core whose users play one request each, one at a time.
+    fn crowd(listener: &TcpListener) -> (Assignment, Arc<Shared>, Arc<UserRun>) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let text = r#"{"models":[],"requests":[{"t":0,"in":64,"out":1,"hash_ids":[1]}]}"#;
+        std::fs::write(folder.path().join("c.json"), text).expect("written");
+        let trace = read(folder.path(), &TraceOptions::default()).expect("reads");
+        let scripts = Arc::new(scripts(&trace, &ScriptOptions::default()).expect("played"));
+        let scene = SceneOptions {
+            reply: ReplyMode::Recorded,
+            stream_all: false,
+            tool_role: false,
+            cores: 1,
+            users: USERS,
+            players: USERS,
+        };
+        let scenes = Scenes::new(&trace, &scripts, &RenderOptions::default(), scene);
+        let limits = Limits { concurrent: 1, ..Limits::default() };
+        let run = Arc::new(UserRun {
+            gates: Arc::new(Gates::new(limits, 0)),
+            cues: vec![Arc::new(Cues::default())],
+            users_per_core: USERS,
+            seed: 1,
+            over: AtomicBool::new(false),
+            expired: AtomicBool::new(false),
+            scripts: Arc::clone(&scripts),
+        });
+        let (assignment, _planned) = job(listener, &burst(1));
+        let shared = Shared {
+            plan: Arc::new(templates(&trace, &scripts)),
+            source: Source::Users(Arc::new(scenes.expect("they fit"))),
+            users: Some(Arc::clone(&run)),
+            zero_ns: AtomicI64::new(Shared::NO_ZERO),
+            stop: AtomicU8::new(Stop::No as u8),
+        };
+        (assignment, Arc::new(shared), run)
+    }
+
+    #[test]
+    fn a_crowd_that_is_held_back_asks_in_turns_and_is_no_stall_of_the_host() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
+        let (assignment, shared, run) = crowd(&listener);
+        let driven = DriverKind::Epoll.block_on(async move {
+            let blocks = Arc::new(Blocks::new(CoreIndex(0), 4));
+            let core = Core::new(
+                assignment,
+                Arc::clone(&shared.plan),
+                Supply::of(&shared.source, CoreIndex(0)),
+                Some(Box::new(Troupe::new(&run, CoreIndex(0)))),
+                Arc::new(Counters::new()),
+                Sink::new(blocks),
+                Rc::new(Alarm::new().expect("a timer")),
+            );
+            let mut core = core.borrow_mut();
+            core.start(monotonic_ns());
+            for user in (1..).take(USERS) {
+                let session = SessionIndex(user);
+                let at = RunNanos(0);
+                let entrance =
+                    Entrance { user, session, conversation: 0, cue: 0, at, copy: user - 1 };
+                run.cues[0].entrances.push(entrance).expect("room");
+            }
+            core.let_users_in();
+            let now = core.now();
+            assert!(core.next_act(now).is_some(), "the first may send");
+            let mut waiting = Vec::new();
+            for _ in 0..3 {
+                core.worked = false;
+                assert!(core.next_act(now).is_none() && core.worked);
+                waiting.push(core.next_due().is_some_and(|due| due <= now));
+            }
+            assert_eq!(waiting, [true, true, false]);
+        });
+        driven.expect("the driver runs");
     }
 }
