@@ -116,6 +116,7 @@
 //! the last seconds that the kernel had not yet put on the disk are missing too. Either way the log
 //! opens, and requests without an end are shown as in flight when it ends.
 
+mod bits;
 pub mod block;
 pub mod decode;
 pub mod error;

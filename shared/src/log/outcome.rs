@@ -4,6 +4,8 @@
 //! The numbers are part of the log format: add at the end, never reuse. Which event leads to which
 //! class is decided where the event is seen (`engine::wire`, `engine::replayer`), not here.
 
+use super::bits::bits;
+
 /// How a request ended, as the summary counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -236,19 +238,9 @@ impl DoneFlags {
     /// Later turns repeat the answer, and not all of it: its text found no room, or it has tool
     /// calls.
     pub const REPLY_CUT: Self = Self(32);
-
-    /// Both together.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether every bit of `other` is set.
-    #[must_use]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
 }
+
+bits!(DoneFlags);
 
 #[cfg(test)]
 mod tests {

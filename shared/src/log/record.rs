@@ -5,6 +5,7 @@
 //! reader skips kinds it does not know. Records are encoded on the pacing core, so encoding is a
 //! copy of 32 bytes and nothing else; framing, sequence and checksum belong to [`super::block`].
 
+use super::bits::bits;
 pub use super::outcome::DoneFlags;
 use super::outcome::{Class, FinishReason};
 use super::together::{TOGETHER_MAX, Together};
@@ -30,19 +31,9 @@ impl ChunkKind {
     pub const REASONING: Self = Self(2);
     /// Tool-call arguments or names.
     pub const TOOL: Self = Self(4);
-
-    /// Both kinds together.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether every bit of `other` is set.
-    #[must_use]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
 }
+
+bits!(ChunkKind);
 
 /// Token counts as the server reported them; [`UNKNOWN_TOKENS`] where it did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

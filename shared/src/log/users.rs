@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bits::bits;
 use super::record::{KIND_STEP, KIND_USER, Raw, Record, high, low, pair};
 use crate::units::{RequestIndex, RunNanos, SessionIndex};
 
@@ -37,19 +38,9 @@ impl StepFlags {
     pub const REPLY_REPLACED: Self = Self(8);
     /// It was sent as one that streams.
     pub const STREAMED: Self = Self(16);
-
-    /// Both together.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether every bit of `other` is set.
-    #[must_use]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
 }
+
+bits!(StepFlags);
 
 /// What happened to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

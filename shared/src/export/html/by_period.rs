@@ -3,11 +3,12 @@
 //! They show what kv-cache-tester's do: performance over time, cache and user activity, the users'
 //! timeline, rate limiting. Values are [`crate::metrics::periods`]'s.
 
-use super::chart::{Chart, Series, Shape, Span};
+use super::chart::{Chart, Shape, Span};
 use super::facts::{number, percent};
 use super::lives;
 use super::page::{Dashboard, Numbers};
 use super::scale::time;
+use super::series::{LEAST_S, Of, PER_SECOND, PERCENT, in_percent, right};
 use crate::log::UserFacts;
 use crate::metrics::Statistic;
 use crate::metrics::latency::{count, nanos};
@@ -15,11 +16,7 @@ use crate::metrics::periods::Period;
 use crate::metrics::report::Report;
 use crate::run::{Run, Users};
 
-/// The shortest time that a page can be about.
-const LEAST_S: f64 = 1e-3;
 const SECONDS: &str = " s";
-const PER_SECOND: &str = " tok/s";
-const PERCENT: &str = " %";
 
 /// The time that the page is about.
 pub(super) fn span(periods: &[Period]) -> Span {
@@ -38,7 +35,7 @@ pub(super) fn dashboards(
     periods: &[Period],
 ) -> Vec<Dashboard> {
     let facts = run.manifest.users.as_deref();
-    let of = Of { periods };
+    let of = Of { rows: periods };
     let end_s = span(periods).end_s;
     vec![
         performance(of, facts, report),
@@ -54,38 +51,11 @@ pub(super) fn dashboards(
     ]
 }
 
-#[derive(Clone, Copy)]
-struct Of<'a> {
-    periods: &'a [Period],
-}
-
-impl Of<'_> {
-    fn series(
-        self,
-        name: &'static str,
-        unit: &'static str,
-        shape: Shape,
-        colour: u8,
-        value: impl Fn(&Period) -> Option<f64>,
-    ) -> Series {
-        let values = self.periods.iter().map(value).collect();
-        Series { name, unit, shape, is_right: false, colour, values }
-    }
-}
-
-fn right(series: Series) -> Series {
-    Series { is_right: true, ..series }
-}
-
 fn in_seconds(statistic: Option<Statistic>, figure: fn(&Statistic) -> f64) -> Option<f64> {
     statistic.as_ref().map(|statistic| figure(statistic) / 1e3)
 }
 
-fn in_percent(share: Option<f64>) -> Option<f64> {
-    share.map(|share| share * 100.0)
-}
-
-fn performance(of: Of<'_>, facts: Option<&UserFacts>, report: &Report) -> Dashboard {
+fn performance(of: Of<'_, Period>, facts: Option<&UserFacts>, report: &Report) -> Dashboard {
     let limit = facts.map(|facts| facts.max_ttft_ns).filter(|limit| *limit > 0);
     let ttft = Chart {
         title: "TTFT".to_owned(),
@@ -143,7 +113,7 @@ fn whole_answers(report: &Report) -> String {
     )
 }
 
-fn cache(of: Of<'_>) -> Dashboard {
+fn cache(of: Of<'_, Period>) -> Dashboard {
     let rates = Chart {
         title: "Cache hit rate".to_owned(),
         note: "% of input tokens, by the period of the first token".to_owned(),
@@ -175,7 +145,7 @@ fn cache(of: Of<'_>) -> Dashboard {
         ..Chart::default()
     };
     let mut charts = vec![rates, activity];
-    if of.periods.iter().any(|one| one.ramp.is_some()) {
+    if of.rows.iter().any(|one| one.ramp.is_some()) {
         charts.push(Chart {
             title: "Working set and new tokens".to_owned(),
             note: "tokens".to_owned(),
@@ -199,7 +169,7 @@ fn cache(of: Of<'_>) -> Dashboard {
     }
 }
 
-fn limiting(of: Of<'_>, facts: Option<&UserFacts>, report: &Report) -> Dashboard {
+fn limiting(of: Of<'_, Period>, facts: Option<&UserFacts>, report: &Report) -> Dashboard {
     let queue = Chart {
         title: "Queue depth and service rate".to_owned(),
         note: "users in back-off at the period's end; share of users that were served".to_owned(),
@@ -225,7 +195,7 @@ fn limiting(of: Of<'_>, facts: Option<&UserFacts>, report: &Report) -> Dashboard
     if budgeted {
         charts.push(budgets(of));
     }
-    if of.periods.iter().any(|one| one.blocked_by_limits + one.blocked_by_budgets > 0) {
+    if of.rows.iter().any(|one| one.blocked_by_limits + one.blocked_by_budgets > 0) {
         charts.push(Chart {
             title: "Requests kept back".to_owned(),
             note: "times in the period, by what did it".to_owned(),
@@ -251,7 +221,7 @@ fn limiting(of: Of<'_>, facts: Option<&UserFacts>, report: &Report) -> Dashboard
     }
 }
 
-fn budgets(of: Of<'_>) -> Chart {
+fn budgets(of: Of<'_, Period>) -> Chart {
     Chart {
         title: "Token budgets".to_owned(),
         note: "how full each is at the period's end, %".to_owned(),
@@ -268,7 +238,7 @@ fn budgets(of: Of<'_>) -> Chart {
     }
 }
 
-fn effective(of: Of<'_>, report: &Report) -> Chart {
+fn effective(of: Of<'_, Period>, report: &Report) -> Chart {
     let limit_ms = report.users.as_ref().and_then(|users| users.slo.ttft_limit_ms);
     Chart {
         title: "Effective TTFT and goodput".to_owned(),

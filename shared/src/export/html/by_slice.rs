@@ -3,19 +3,16 @@
 //! Such a run has no users, so two of the four make sense, and beside them what became of the
 //! requests. Values are [`crate::metrics::slices`]'s.
 
-use super::chart::{Chart, Series, Shape, Span};
+use super::chart::{Chart, Shape, Span};
 use super::facts::{number, percent};
 use super::page::{Dashboard, Numbers};
 use super::scale::time;
+use super::series::{LEAST_S, Of, PER_SECOND, PERCENT, in_percent, right};
 use crate::metrics::Statistic;
 use crate::metrics::latency::{count, nanos};
 use crate::metrics::report::{Report, SliceReport};
 
-/// The shortest time that a page can be about.
-const LEAST_S: f64 = 1e-3;
 const MILLIS: &str = " ms";
-const PER_SECOND: &str = " tok/s";
-const PERCENT: &str = " %";
 
 /// Most slices that a page is cut into unasked.
 const SLICES: i64 = 80;
@@ -41,41 +38,14 @@ pub(super) fn span(slices: &[SliceReport]) -> Span {
     Span { start_s, end_s, slots }
 }
 
-#[derive(Clone, Copy)]
-struct Of<'a> {
-    slices: &'a [SliceReport],
-}
-
-impl Of<'_> {
-    fn series(
-        self,
-        name: &'static str,
-        unit: &'static str,
-        shape: Shape,
-        colour: u8,
-        value: impl Fn(&SliceReport) -> Option<f64>,
-    ) -> Series {
-        let values = self.slices.iter().map(value).collect();
-        Series { name, unit, shape, is_right: false, colour, values }
-    }
-}
-
-fn right(series: Series) -> Series {
-    Series { is_right: true, ..series }
-}
-
-fn in_percent(share: Option<f64>) -> Option<f64> {
-    share.map(|share| share * 100.0)
-}
-
 /// The dashboards.
 pub(super) fn dashboards(report: &Report, slices: &[SliceReport]) -> Vec<Dashboard> {
-    let of = Of { slices };
+    let of = Of { rows: slices };
     vec![performance(of, report), cache(of), outcomes(of, report)]
 }
 
 fn percentiles(
-    of: Of<'_>,
+    of: Of<'_, SliceReport>,
     title: &str,
     value: fn(&SliceReport) -> Option<Statistic>,
     level: Option<(String, f64)>,
@@ -95,7 +65,7 @@ fn percentiles(
     }
 }
 
-fn performance(of: Of<'_>, report: &Report) -> Dashboard {
+fn performance(of: Of<'_, SliceReport>, report: &Report) -> Dashboard {
     let goal = |name: &str| report.slo.goals.get(name).map(|limit| ("Goal".to_owned(), *limit));
     let throughput = Chart {
         title: "Throughput".to_owned(),
@@ -137,7 +107,7 @@ fn performance(of: Of<'_>, report: &Report) -> Dashboard {
     }
 }
 
-fn cache(of: Of<'_>) -> Dashboard {
+fn cache(of: Of<'_, SliceReport>) -> Dashboard {
     let rates = Chart {
         title: "Cache hit rate".to_owned(),
         note: "% of input tokens, by the slice of the sending".to_owned(),
@@ -161,7 +131,7 @@ fn cache(of: Of<'_>) -> Dashboard {
     }
 }
 
-fn outcomes(of: Of<'_>, report: &Report) -> Dashboard {
+fn outcomes(of: Of<'_, SliceReport>, report: &Report) -> Dashboard {
     let ends = Chart {
         title: "Outcomes".to_owned(),
         note: "requests, by the slice of the sending".to_owned(),

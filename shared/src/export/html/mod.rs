@@ -13,6 +13,7 @@ mod facts;
 mod lives;
 mod page;
 mod scale;
+mod series;
 mod timeline;
 mod words;
 
