@@ -81,7 +81,7 @@ fn bench(arguments: Vec<String>) -> Result<()> {
         say(&benches::machine::describe(Some(&runner.engine)))?;
     }
     let cases = options.cases();
-    // With a file for its lines it is one of several benches, and another may have such cases.
+    // With a file for its lines it is one of several benches: whoever runs them all looks there.
     if options.is_real && options.json.is_none() && cases.is_empty() {
         return Err(Error::other("no case has any of these words in its name"));
     }

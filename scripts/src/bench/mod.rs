@@ -5,7 +5,7 @@
 //! run meanwhile, so no check of `cargo x ci` does this.
 //!
 //! ```text
-//! cargo x bench [WORD…] [--pairs N]     everything, or the replay cases with a word in their name
+//! cargo x bench [WORD…] [--pairs N]     everything, or the cases with a word in their name
 //! cargo x bench --base REV [WORD…]      that revision's engine against this one's, in turn
 //! cargo x bench --peer NAME             another load generator against Onbeat, in turn
 //! cargo x bench --table FILE [--readme] the table of results that were kept [into the README]
@@ -33,10 +33,10 @@ struct Asked {
     peer: Option<String>,
     table: Option<String>,
     readme: bool,
-    /// For the replay bench, as they are.
+    /// Options of the replay bench, as they are.
     rest: Vec<String>,
-    /// Only some cases of the replay bench.
-    some: bool,
+    /// Words in the names of the cases that run; none: all of them.
+    words: Vec<String>,
 }
 
 /// The programs that measure.
@@ -59,19 +59,21 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     if let Some(revision) = &asked.base {
         let tree = base::Checkout::new(root, revision)?;
         let engine = tree.engine()?;
-        process::run(replay.arg("--base").arg(engine).args(&asked.rest))?;
-        return print(&results, table::ratios);
+        replay.arg("--base").arg(engine).args(&asked.rest).args(&asked.words);
+        process::run(&mut replay)?;
+        return some(&results);
     }
     if let Some(peer) = &asked.peer {
-        process::run(replay.args(["--peer", peer]).args(&asked.rest))?;
+        process::run(replay.args(["--peer", peer]).args(&asked.rest).args(&asked.words))?;
         return keep(root, &results, Some(peer));
     }
-    process::run(replay.args(&asked.rest))?;
-    if asked.some {
-        return print(&results, table::ratios);
-    }
+    process::run(replay.args(&asked.rest).args(&asked.words))?;
     for program in [&programs.startup, &programs.micro] {
-        process::run(programs.command(program, root, &results).arg("--bench"))?;
+        let mut command = programs.command(program, root, &results);
+        process::run(command.arg("--bench").args(&asked.words))?;
+    }
+    if !asked.words.is_empty() {
+        return some(&results);
     }
     instructions::count(root, &programs.micro, &results)?;
     keep(root, &results, None)?;
@@ -100,10 +102,7 @@ fn asked(arguments: &[String]) -> Result<Asked, String> {
                 asked.rest.extend([word.clone(), value]);
             }
             flag if flag.starts_with('-') => return Err(format!("no such option: {flag}")),
-            _ => {
-                asked.some = true;
-                asked.rest.push(word.clone());
-            }
+            _ => asked.words.push(word.clone()),
         }
     }
     if asked.readme && asked.table.is_none() {
@@ -183,6 +182,16 @@ fn print(results: &Path, words: impl FnOnce(&[Value]) -> String) -> Result<(), S
     Ok(())
 }
 
+/// Prints what some cases came to, if there were any.
+fn some(results: &Path) -> Result<(), String> {
+    let lines = read(results)?;
+    if lines.iter().all(|line| line["bench"] == "machine") {
+        return Err("no case of any bench has one of these words in its name".to_owned());
+    }
+    println!("{}", table::ratios(&lines));
+    Ok(())
+}
+
 /// Copies results to where they stay; those of a peer have its name in theirs.
 fn keep(root: &Path, results: &Path, peer: Option<&str>) -> Result<(), String> {
     let lines = read(results)?;
@@ -241,9 +250,11 @@ mod tests {
     fn options_of_the_replay_bench_are_handed_on() {
         let asked = parsed(&["rate", "--pairs", "3", "--base", "HEAD~1"]).expect("right");
         assert_eq!(asked.base.as_deref(), Some("HEAD~1"));
-        assert_eq!(asked.rest, ["rate", "--pairs", "3"]);
-        assert!(asked.some);
-        assert!(!parsed(&["--pairs", "3"]).expect("right").some);
+        assert_eq!(
+            (asked.rest, asked.words),
+            (vec!["--pairs".into(), "3".into()], vec!["rate".into()])
+        );
+        assert!(parsed(&["--pairs", "3"]).expect("right").words.is_empty());
         assert!(parsed(&["--quick"]).is_err() && parsed(&["--base"]).is_err());
         assert!(parsed(&["--readme"]).is_err(), "which results?");
         for wrong in [["--pairs", "0"], ["--pairs", "1.5"], ["--count", "x"], ["--rate", "-1"]] {

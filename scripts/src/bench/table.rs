@@ -41,7 +41,7 @@ pub(super) fn markdown(lines: &[Value], rows: &[Row]) -> String {
 /// Every ratio of every case, for results that are compared with each other and with no bar.
 pub(super) fn ratios(lines: &[Value]) -> String {
     let mut text = String::from("| case | ratios |\n|---|---|\n");
-    for line in lines.iter().filter(|line| line["bench"] == "replay") {
+    for line in lines {
         let members = line.as_object().into_iter().flatten();
         let ratio = |(key, value): (&String, &Value)| {
             let name = key.strip_prefix("ratio_")?;
@@ -51,8 +51,11 @@ pub(super) fn ratios(lines: &[Value]) -> String {
         if let Some(why) = line["skipped"].as_str() {
             ratios = vec![format!("skipped: {why}")];
         }
-        let name = name_of(line).unwrap_or_default();
-        text.push_str(&format!("| {name} | {} |\n", ratios.join(", ")));
+        // Other benches have their whole result in their line, which was printed.
+        if !ratios.is_empty() {
+            let name = name_of(line).unwrap_or_default();
+            text.push_str(&format!("| {name} | {} |\n", ratios.join(", ")));
+        }
     }
     text
 }
