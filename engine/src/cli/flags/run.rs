@@ -22,7 +22,7 @@ pub struct RunFlags {
     pub cores: CoresFlag,
 
     /// How a core waits: spin polls all the time, sleep is late by the host's wake-up error,
-    /// hybrid sleeps first and polls at the end.
+    /// hybrid sleeps until about 2 ms before a request is due and polls from there.
     #[arg(long, value_enum, default_value_t, value_name = "WAY")]
     pub pacing: PacingFlag,
 
