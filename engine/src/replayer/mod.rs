@@ -292,8 +292,8 @@ async fn zero(shared: &Shared, alarm: &Alarm) -> io::Result<Option<i64>> {
     }
 }
 
-/// How late a sleeper's waking is still its host's ordinary doing: twice the wake-up error, at least
-/// 50 µs, which is the best behaviour of a host, and at most 2 ms.
+/// How late a sleeper's waking is still its host's ordinary doing: twice the wake-up error, at
+/// least 50 µs, which is the best behaviour of a host, and at most 2 ms.
 fn wake_margin(wake_error_ns: i64) -> i64 {
     (wake_error_ns * 2).clamp(50_000, 2_000_000)
 }

@@ -382,7 +382,6 @@ impl Players {
         self.ready.push(Reverse(Next { at, player }));
     }
 
-    /// Ends a player, and lets the one that waits for it go on.
     /// The run ends: tells of all who play and were not done, in order of place. It does not let
     /// them go.
     pub fn stop(&self, now: RunNanos, emit: &mut impl FnMut(Event)) {
@@ -393,6 +392,7 @@ impl Players {
         }
     }
 
+    /// Ends a player, and lets the one that waits for it go on.
     fn leave(&mut self, player: Player, how: How, now: RunNanos, emit: &mut impl FnMut(Event)) {
         let Slot { who, cue, waiting, after, done, total, .. } = *self.slot(player);
         *self.slot_mut(player) = Slot::FREE;
