@@ -4,8 +4,9 @@
 //! that the run's end stopped is present to the end of that period. Of a period, a user was
 //! *limited* if it was kept back in it or is in back-off at its end, else *active* if a request of
 //! it ended in it or is in flight at its end, else *idle*: the page's rule and priority, so the
-//! three sum to the users present. The states at the end alone are a second set. One pass over all
-//! events in the order of time; its cost does not grow with how long users stay as they are.
+//! three sum to the users present. The states at the end alone are a second set, and [`over_time`]
+//! gives those of every instant. One pass over all events in the order of time; its cost does not
+//! grow with how long users stay as they are.
 
 use super::attribution::Grid;
 use super::periods::UserStates;
@@ -65,16 +66,50 @@ impl Now {
     }
 }
 
+/// The users of a run from one instant on, until the next change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatesAt {
+    /// Since when.
+    pub time: RunNanos,
+    /// Those present: in back-off, with a request in flight, or neither.
+    pub states: UserStates,
+    /// Users and sub-agents that have completed or were truncated since the run began.
+    pub left: u32,
+}
+
+/// The users' states at every instant at which one changes, by time. None if the run is not driven
+/// by users.
+#[must_use]
+pub fn over_time(run: &Run) -> Vec<StatesAt> {
+    let Some(users) = &run.users else { return Vec::new() };
+    let mut events = events(run, users);
+    events.sort_unstable();
+    let mut stage = Stage::of(users);
+    let mut left = 0;
+    let mut changes: Vec<StatesAt> = Vec::new();
+    for (time, happening, user) in events {
+        // The run's end stops whoever is there at its own instant.
+        let happening =
+            if happening == Happening::IsStopped { Happening::Leaves } else { happening };
+        let leaves =
+            happening == Happening::Leaves && users.users[user].left != Some(Left::Stopped);
+        left += u32::from(leaves);
+        stage.happens(happening, user, 0);
+        stage.touched.clear();
+        let now = StatesAt { time, states: stage.counts, left };
+        match changes.last_mut().filter(|last| last.time == time) {
+            Some(last) => *last = now,
+            None => changes.push(now),
+        }
+    }
+    changes
+}
+
 /// Fills in the users' states of every period.
 pub(super) fn fill(run: &Run, users: &Users, grid: &mut Grid) {
     let mut events = events(run, users);
     events.sort_unstable();
-    let mut stage = Stage {
-        now: vec![Now::default(); users.users.len()],
-        counts: UserStates::default(),
-        touched: Vec::new(),
-        stopped: Vec::new(),
-    };
+    let mut stage = Stage::of(users);
     let mut next = events.into_iter().peekable();
     for at in 0..grid.tallies.len() {
         for user in std::mem::take(&mut stage.stopped) {
@@ -147,6 +182,16 @@ struct Stage {
 }
 
 impl Stage {
+    /// Before anything has happened.
+    fn of(users: &Users) -> Self {
+        Self {
+            now: vec![Now::default(); users.users.len()],
+            counts: UserStates::default(),
+            touched: Vec::new(),
+            stopped: Vec::new(),
+        }
+    }
+
     fn happens(&mut self, happening: Happening, user: usize, number: usize) {
         let before = self.now[user];
         match happening {
@@ -217,8 +262,9 @@ mod tests {
     use crate::log::{LimitedBy, UserEvent};
     use crate::metrics::attribution::{UserGoals, periods};
     use crate::metrics::periods::UserStates;
+    use crate::metrics::states::over_time;
     use crate::run::Run;
-    use crate::units::SessionIndex;
+    use crate::units::{RunNanos, SessionIndex};
 
     const SECOND: i64 = 1_000_000_000;
 
@@ -264,5 +310,16 @@ mod tests {
         );
         let present: Vec<u32> = found.iter().map(|period| period.users_present).collect();
         assert_eq!(present, [5, 5, 4]);
+        let changes = over_time(&run);
+        assert!(changes.is_sorted_by_key(|change| change.time));
+        // At the end of a period both say the same, but for who is stopped there.
+        for (period, end) in found.iter().zip([9, 19, 27]) {
+            let until = RunNanos(end * SECOND);
+            let at = changes.partition_point(|change| change.time <= until);
+            let now = changes[at - 1];
+            assert_eq!(now.states, period.users_at_end, "at {end} s");
+            assert_eq!(now.left, u32::from(end > 15));
+        }
+        assert_eq!(changes.last().map(|last| last.states.total), Some(3), "one was stopped");
     }
 }
