@@ -6,6 +6,8 @@
 //! and of what a run log cannot tell. Limits are in the unit of the number's key: milliseconds,
 //! tokens, tokens per second.
 
+use std::hash::{Hash, Hasher};
+
 use super::latency::{self, Metric, chunk_gaps_ns, count, nanos, span};
 use super::tokens;
 use crate::run::Run;
@@ -14,8 +16,9 @@ use crate::units::RunNanos;
 /// A decode this short meets any decode-speed goal: too short to measure a speed.
 pub const SHORT_DECODE_NS: i64 = 100_000_000;
 
-/// One limit on one number of a request.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// One limit on one number of a request. Two goals are the same if their limits are, bit by bit, so
+/// that goals can be keys.
+#[derive(Clone, Copy, Debug)]
 pub struct Goal {
     /// On what.
     pub kind: GoalKind,
@@ -23,8 +26,22 @@ pub struct Goal {
     pub limit: f64,
 }
 
+impl PartialEq for Goal {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, self.limit.to_bits()) == (other.kind, other.limit.to_bits())
+    }
+}
+
+impl Eq for Goal {}
+
+impl Hash for Goal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.kind, self.limit.to_bits()).hash(state);
+    }
+}
+
 /// What a goal is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GoalKind {
     /// At most this many milliseconds.
     AtMost(Metric),
@@ -36,7 +53,7 @@ pub enum GoalKind {
 }
 
 /// A number of one request that is none of the durations reports list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Figure {
     /// 1 / ITL, in tokens per second.
     PerUserSpeed,
@@ -310,6 +327,26 @@ impl GoalKind {
             Self::Of(figure) => figure.row().limit == Limit::Lower,
         }
     }
+
+    /// The number of request `i` that a goal compares with its limit, in the limit's unit, whatever
+    /// the outcome. A decode that is too short to be slow is infinitely fast. `effective` counts
+    /// the wait for the sending into TTFT.
+    #[must_use]
+    pub fn value(self, run: &Run, i: usize, effective: bool) -> Option<f64> {
+        match self {
+            Self::DecodeSpeed => decode_speed(run, i),
+            Self::AtMost(Metric::Ttft) if effective => ms(latency::effective_ttft_ns(run, i)),
+            Self::AtMost(metric) => metric.value_ns(run, i).map(|value| value / 1e6),
+            Self::Of(figure) => figure.value(run, i),
+        }
+    }
+
+    /// Every kind: durations as reports list them, the decode speed, then the other figures.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let durations = DURATIONS.iter().map(|row| Self::AtMost(row.0));
+        let figures = FIGURES.iter().map(|row| Self::Of(row.figure));
+        durations.chain([Self::DecodeSpeed]).chain(figures)
+    }
 }
 
 impl Goal {
@@ -317,13 +354,8 @@ impl Goal {
     /// wait for the sending into TTFT.
     #[must_use]
     pub fn is_met(&self, run: &Run, i: usize, effective: bool) -> bool {
-        let value = match self.kind {
-            GoalKind::DecodeSpeed => return decode_speed_is_met(run, i, self.limit),
-            GoalKind::AtMost(Metric::Ttft) if effective => ms(latency::effective_ttft_ns(run, i)),
-            GoalKind::AtMost(metric) => metric.value_ns(run, i).map(|value| value / 1e6),
-            GoalKind::Of(figure) => figure.value(run, i),
-        };
         let lower = self.kind.has_lower_limit();
+        let value = self.kind.value(run, i, effective);
         value.is_some_and(|value| if lower { value >= self.limit } else { value <= self.limit })
     }
 }
@@ -356,10 +388,12 @@ fn bare(name: &str) -> &str {
     name.strip_suffix("_ms").unwrap_or(name)
 }
 
-fn decode_speed_is_met(run: &Run, i: usize, limit: f64) -> bool {
-    let Some(decode) = latency::decode_ns(run, i) else { return false };
-    let speed = |tokens| count(tokens) / (nanos(decode) / 1e9) >= limit;
-    decode <= SHORT_DECODE_NS || tokens::completion(run, i).is_some_and(speed)
+fn decode_speed(run: &Run, i: usize) -> Option<f64> {
+    let decode = latency::decode_ns(run, i)?;
+    if decode <= SHORT_DECODE_NS {
+        return Some(f64::INFINITY);
+    }
+    per_second(tokens::completion(run, i)?, decode)
 }
 
 fn ms(length: Option<i64>) -> Option<f64> {

@@ -37,7 +37,7 @@ pub(super) fn stalled_ns(run: &Run, i: usize) -> Option<u64> {
 /// looked, a little before it sent, but the core ran when it stamped `sent`: of a stall that goes
 /// on after that, only so much lay before as is a stall of its own. Where server and client share
 /// a host, the server is woken by the very sending, and may take the core.
-fn until_sent(stalls: &[Stall], sent: RunNanos) -> RunNanos {
+pub(super) fn until_sent(stalls: &[Stall], sent: RunNanos) -> RunNanos {
     let begun = stalls.partition_point(|stall| stall.start < sent);
     let after = |stall: &&Stall| {
         stall.end() > sent && sent.0.saturating_sub(stall.start.0) < STALL_SHADOW_NS

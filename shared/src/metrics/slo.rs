@@ -11,12 +11,13 @@
 use std::fmt;
 
 use super::goal::{self, Goal, GoalKind};
+use super::latency::{Metric, nanos};
 use super::selection::Selection;
-use crate::log::{Class, Outcome};
+use crate::log::{Class, Manifest, Outcome};
 use crate::run::{End, Run};
 
 /// Goals that a request must meet, all of them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Goals {
     /// The goals; no two of the same kind.
     list: Vec<Goal>,
@@ -76,6 +77,57 @@ impl Goals {
         Ok(goals)
     }
 
+    /// The goals that a run was started with: those of its users, or those typed for its summary.
+    /// None where the log does not say.
+    #[must_use]
+    pub fn of_run(manifest: &Manifest) -> Self {
+        let typed = &manifest.config["goals"];
+        let text = typed["goodput"].as_str().unwrap_or_default();
+        // What a later version may write differently is no reason to refuse the run.
+        let mut goals = Self::parse(text).unwrap_or_default();
+        let users = manifest.users.as_ref().map(|facts| &facts.goals);
+        let ttft_ms = match users.and_then(|goals| goals.ttft_ns) {
+            Some(ttft_ns) => Some(nanos(ttft_ns) / 1e6),
+            None => typed["slo_ttft"].as_f64().map(|seconds| seconds * 1e3),
+        };
+        let speed = users.and_then(|goals| goals.decode_tokens_per_s);
+        let speed = speed.or(typed["slo_decode_tps"].as_f64());
+        let more = [(GoalKind::AtMost(Metric::Ttft), ttft_ms), (GoalKind::DecodeSpeed, speed)];
+        for (kind, limit) in more {
+            if let Some(limit) = limit.filter(|limit| limit.is_finite() && *limit > 0.0) {
+                goals.add(Goal { kind, limit });
+            }
+        }
+        goals
+    }
+
+    /// The limit on a number, if there is one.
+    #[must_use]
+    pub fn limit(&self, kind: GoalKind) -> Option<f64> {
+        self.list.iter().find(|goal| goal.kind == kind).map(|goal| goal.limit)
+    }
+
+    /// Moves the goal of a kind, or adds it.
+    pub fn set(&mut self, goal: Goal) {
+        match self.list.iter_mut().find(|other| other.kind == goal.kind) {
+            Some(there) => *there = goal,
+            None => self.list.push(goal),
+        }
+    }
+
+    /// Drops the goal of a kind.
+    pub fn remove(&mut self, kind: GoalKind) {
+        self.list.retain(|goal| goal.kind != kind);
+    }
+
+    /// The goals but the one of a kind.
+    #[must_use]
+    pub fn without(&self, kind: GoalKind) -> Self {
+        let mut others = self.clone();
+        others.remove(kind);
+        others
+    }
+
     /// Adds a goal; `false` if there is one of its kind.
     pub fn add(&mut self, goal: Goal) -> bool {
         let is_new = self.list.iter().all(|other| other.kind != goal.kind);
@@ -121,7 +173,8 @@ pub fn counts(run: &Run, i: usize) -> bool {
 }
 
 /// Whether request `i` was cut off: by the user, by the run's end, or by that of the log.
-fn was_cut_off(run: &Run, i: usize) -> bool {
+#[must_use]
+pub fn was_cut_off(run: &Run, i: usize) -> bool {
     let cancelled = run.requests.outcome(i) == Some(Outcome::Cancelled);
     run.requests.end(i) == End::Open || (cancelled && !counts(run, i))
 }
@@ -167,7 +220,7 @@ impl Attainment {
 mod tests {
     use super::*;
     use crate::log::sample::Sample;
-    use crate::metrics::Metric;
+    use crate::log::sample_users;
 
     const MS: i64 = 1_000_000;
 
@@ -188,6 +241,37 @@ mod tests {
             let listed = names.iter().all(|name| error.contains(name));
             assert_eq!(listed, wrong == "speed:3", "an unknown name gets the list: {error}");
         }
+    }
+
+    #[test]
+    fn a_run_knows_what_it_was_started_with() {
+        let mut manifest = Sample::new().manifest;
+        assert!(Goals::of_run(&manifest).is_empty());
+        manifest.config["goals"] = serde_json::json!({
+            "goodput": "ttft:500 itl:20", "slo_ttft": null, "slo_decode_tps": 30.0
+        });
+        let both = Goals::parse("ttft:500 itl:20 decode_tps:30").expect("goals");
+        assert_eq!(Goals::of_run(&manifest), both);
+        for odd in [serde_json::json!(7), serde_json::json!({"goodput": "x:y", "slo_ttft": -1})] {
+            manifest.config["goals"] = odd;
+            assert!(Goals::of_run(&manifest).is_empty());
+        }
+        let users = Run::read(&sample_users::log(3, 2)).expect("a log");
+        let theirs = Goals::parse("ttft:500 decode_tps:30").expect("goals");
+        assert_eq!(Goals::of_run(&users.manifest), theirs);
+    }
+
+    #[test]
+    fn goals_move_come_and_go() {
+        let mut goals = Goals::parse("ttft:500 itl:20").expect("goals");
+        let [ttft, itl] = [GoalKind::AtMost(Metric::Ttft), GoalKind::AtMost(Metric::Itl)];
+        goals.set(Goal { kind: ttft, limit: 300.0 });
+        assert_eq!((goals.limit(ttft), goals.list()[0].kind), (Some(300.0), ttft));
+        goals.set(Goal { kind: GoalKind::DecodeSpeed, limit: 9.0 });
+        assert_eq!(goals.without(itl).list().len(), 2);
+        goals.remove(ttft);
+        assert_eq!(goals, Goals::parse("itl:20 decode_tps:9").expect("goals"));
+        assert_eq!(goals.limit(ttft), None);
     }
 
     #[test]
