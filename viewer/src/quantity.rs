@@ -191,6 +191,37 @@ pub fn percent(share: f64) -> String {
     format!("{} %", text.strip_suffix(".0").unwrap_or(&text).replace('-', "−"))
 }
 
+/// A share of one with every nine it has: `50 %`, `99.9 %`, `99.999 %`.
+#[must_use]
+pub fn percentile(share: f64) -> String {
+    if !share.is_finite() {
+        return NO_DATA.to_owned();
+    }
+    // One digit more than it has nines tells it from its neighbours.
+    let nines = -(1.0 - share.clamp(0.0, 1.0 - 1e-9)).log10();
+    let decimals = usize::try_from(whole(nines.ceil().clamp(1.0, 8.0))).unwrap_or(1);
+    let text = format!("{:.decimals$}", share * 100.0);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{} %", text.replace('-', "−"))
+}
+
+/// A number as it stands beside a line of a grid whose lines are `step` apart: with as many digits
+/// as tell it from its neighbours.
+#[must_use]
+pub fn at_step(value: f64, step: f64) -> String {
+    let rounded = number(value);
+    if !(value.is_finite() && step > 0.0 && step < 1.0) {
+        return rounded;
+    }
+    let decimals = whole(-step.log10().floor()).min(12);
+    let decimals = usize::try_from(decimals).unwrap_or(0);
+    let exact = format!("{value:.decimals$}");
+    let exact = exact.trim_end_matches('0').trim_end_matches('.');
+    // Three digits are enough nearly always.
+    let digits = exact.chars().filter(char::is_ascii_digit).count();
+    if digits <= 3 || value.abs() < 1.0 { rounded } else { exact.replace('-', "−") }
+}
+
 /// A number of bytes: `512 bytes`, `12.3 KiB`, `1.4 GiB`.
 #[must_use]
 pub fn bytes(value: u64) -> String {
@@ -348,6 +379,40 @@ mod tests {
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.973), "97.3 %");
         assert_eq!(percent(0.007_2), "0.7 %");
+    }
+
+    #[test]
+    fn percentiles_have_all_their_nines() {
+        for (share, text) in [
+            (0.0, "0 %"),
+            (0.5, "50 %"),
+            (0.125, "12.5 %"),
+            (0.95, "95 %"),
+            (0.99, "99 %"),
+            (0.995, "99.5 %"),
+            (0.999, "99.9 %"),
+            (0.999_95, "99.995 %"),
+            (1.0, "100 %"),
+            (f64::NAN, "no data"),
+        ] {
+            assert_eq!(percentile(share), text, "{share}");
+        }
+    }
+
+    #[test]
+    fn grid_lines_have_digits_that_tell_them_apart() {
+        for (value, step, text) in [
+            (50.0, 10.0, "50"),
+            (0.25, 0.05, "0.25"),
+            (123.5, 0.5, "123.5"),
+            (-12.34, 0.02, "−12.34"),
+            (1_234.0, 1.0, "1,234"),
+            (2.5, 0.5, "2.5"),
+            (100.0, 0.5, "100"),
+            (0.041, 0.001, "0.041"),
+        ] {
+            assert_eq!(at_step(value, step), text, "{value} in steps of {step}");
+        }
     }
 
     #[test]

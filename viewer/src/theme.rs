@@ -78,6 +78,8 @@ pub struct Palette {
     pub cursor: Color32,
     /// Data lines, in the order they are used.
     pub data: [Color32; 6],
+    /// Steps from little to much: ordered by lightness as well as by hue.
+    pub steps: [Color32; 4],
 }
 
 /// Names for [`Palette::data`].
@@ -122,6 +124,12 @@ const LIGHT: Palette = Palette {
         Color32::from_rgb(0xA8, 0x4F, 0x86),
         Color32::from_rgb(0x86, 0x8F, 0x9A),
     ],
+    steps: [
+        Color32::from_rgb(0x3B, 0x1F, 0x6E),
+        Color32::from_rgb(0x2A, 0x6B, 0x96),
+        Color32::from_rgb(0x14, 0x80, 0x5E),
+        Color32::from_rgb(0xB8, 0x86, 0x00),
+    ],
 };
 
 const DARK: Palette = Palette {
@@ -149,6 +157,12 @@ const DARK: Palette = Palette {
         Color32::from_rgb(0x2F, 0xC2, 0x9A),
         Color32::from_rgb(0xDD, 0x95, 0xC0),
         Color32::from_rgb(0x8C, 0x96, 0xA2),
+    ],
+    steps: [
+        Color32::from_rgb(0x8E, 0x78, 0xD8),
+        Color32::from_rgb(0x56, 0xA5, 0xD4),
+        Color32::from_rgb(0x4F, 0xCB, 0x9E),
+        Color32::from_rgb(0xF4, 0xDC, 0x5A),
     ],
 };
 
@@ -369,7 +383,7 @@ mod tests {
     #[test]
     fn data_colours_stand_out_from_their_card() {
         for palette in [&LIGHT, &DARK] {
-            for (place, &colour) in palette.data.iter().enumerate() {
+            for (place, &colour) in palette.data.iter().chain(&palette.steps).enumerate() {
                 let found = contrast(colour, palette.card);
                 assert!(found >= 2.8, "data colour {place}: {found:.2}");
             }

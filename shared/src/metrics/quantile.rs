@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::latency::count;
+use super::ranked::Ranked;
 
 /// Most values that are kept one by one: 80 MB.
 pub const EXACT_VALUES_MAX: usize = 10_000_000;
@@ -107,6 +108,15 @@ impl Collector {
         self.binned.is_some()
     }
 
+    /// The values in order, for those who need more than the statistic's numbers.
+    #[must_use]
+    pub fn ranked(self) -> Ranked {
+        match &self.binned {
+            Some(binned) => binned.ranked(self.steps),
+            None => Ranked::from(self.exact),
+        }
+    }
+
     /// The statistic, every number divided by `unit`; `None` without a value.
     #[must_use]
     pub fn statistic(mut self, unit: f64) -> Option<Statistic> {
@@ -203,6 +213,28 @@ impl Binned {
         let std = (self.squares / count(self.count)).sqrt();
         let moments = Moments { count: self.count, mean: self.mean, std };
         arrange(&moments, self.min, self.max, shares, unit)
+    }
+
+    fn ranked(&self, steps: f64) -> Ranked {
+        let value = |bin: u64| count(bin) / steps;
+        let mut bins: Vec<(f64, u64)> = self
+            .negative
+            .iter_recorded()
+            .map(|bin| (-value(bin.value_iterated_to()), bin.count_at_value()))
+            .collect();
+        bins.reverse();
+        let positive = self.positive.iter_recorded();
+        bins.extend(positive.map(|bin| (value(bin.value_iterated_to()), bin.count_at_value())));
+        for (value, _) in &mut bins {
+            *value = value.clamp(self.min, self.max);
+        }
+        if let Some(first) = bins.first_mut() {
+            first.0 = self.min;
+        }
+        if let Some(last) = bins.last_mut() {
+            last.0 = self.max;
+        }
+        Ranked::of_bins(bins)
     }
 
     fn at(&self, share: f64, steps: f64) -> f64 {
@@ -335,6 +367,27 @@ mod tests {
         assert_eq!((binned.min, binned.max), (-50.0, 49.0));
         assert!(binned.p10 < -38.0 && binned.p10 > -43.0, "{}", binned.p10);
         assert!(binned.p90 > 37.0 && binned.p90 < 42.0, "{}", binned.p90);
+    }
+
+    #[test]
+    fn values_in_order_are_those_of_the_statistic() {
+        let values = || (-500..100_000).rev().map(|value| f64::from(value) * 1_000.0);
+        for exact_max in [EXACT_VALUES_MAX, 1_000] {
+            let mut collector = Collector { exact_max, ..Collector::new() };
+            collector.extend(values());
+            let ranked = collector.clone().ranked();
+            let statistic = collector.statistic(1.0).expect("values");
+            assert_eq!(ranked.count(), statistic.count);
+            assert_eq!(ranked.is_binned(), exact_max == 1_000);
+            assert_eq!(ranked.min(), Some(statistic.min));
+            assert_eq!(ranked.max(), Some(statistic.max));
+            for (share, value) in [(0.01, statistic.p1), (0.5, statistic.p50)] {
+                let found = ranked.percentile(share).expect("values");
+                assert!((found - value).abs() <= value.abs() * 0.0021, "{found} for {value}");
+            }
+            let share = count(ranked.below(50_000_000.0)) / count(ranked.count());
+            assert!((share - 50_500.0 / 100_500.0).abs() < 0.002, "{share}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A plot as plain values: lines, bands, marks, the table that says the same, and a sentence.
 //!
 //! A [`Picture`] is made on a background thread and drawn as it is. `x` is seconds from the
-//! schedule's zero; `y` is what stands on the axis (a fitting unit, or a common logarithm of
-//! nanoseconds), so that drawing needs no arithmetic beyond the screen's. A gap in the data is a
+//! schedule's zero, or what else lies across; `y` is what stands on the axis (a fitting unit, or a
+//! common logarithm of nanoseconds), so that drawing needs no arithmetic beyond the screen's. A gap in the data is a
 //! gap in a line: it is never drawn as zero.
 
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use egui_plot::PlotPoint;
 use onbeat_shared::units::{NANOS_PER_SECOND, RunNanos};
 
+use super::axes::{Across, Axes, Axis, Unit};
 use crate::quantity::{self, TimeUnit};
 use crate::state::TimeRange;
 
@@ -24,10 +25,16 @@ pub struct Picture {
     pub marks: Marks,
     /// Requests that failed, at the bottom of the plot.
     pub crosses: Vec<PlotPoint>,
+    /// Things that happened at an instant, such as a decision.
+    pub signs: Vec<Sign>,
     /// What stands on the vertical axis.
     pub axis: HeightAxis,
     /// Lowest and highest `y` to show.
     pub bounds: (f64, f64),
+    /// What lies across: the run's time unless said otherwise.
+    pub across: Across,
+    /// First and last `x` to show where that is not time: the time plots' view is the user's.
+    pub reach: (f64, f64),
     /// The same facts as rows.
     pub table: Rows,
     /// How the picture was made, in words (step, window, thinning).
@@ -50,6 +57,16 @@ pub enum HeightAxis {
     Time(TimeUnit),
     /// Common logarithms of nanoseconds.
     LogTime,
+    /// Anything else.
+    Of(Axis),
+}
+
+impl Picture {
+    /// Both its axes.
+    #[must_use]
+    pub const fn axes(&self) -> Axes {
+        Axes { across: self.across, height: self.axis }
+    }
 }
 
 impl Default for HeightAxis {
@@ -67,6 +84,7 @@ impl HeightAxis {
             Self::Number { .. } => Some(value),
             Self::Time(unit) => Some(value / unit.nanos()),
             Self::LogTime => (value > 0.0).then(|| value.log10()),
+            Self::Of(axis) => axis.place(value),
         }
     }
 
@@ -77,6 +95,7 @@ impl HeightAxis {
             Self::Number { .. } => place,
             Self::Time(unit) => place * unit.nanos(),
             Self::LogTime => 10_f64.powf(place),
+            Self::Of(axis) => axis.value(place),
         }
     }
 
@@ -87,15 +106,28 @@ impl HeightAxis {
             Self::Number { unit } => unit,
             Self::Time(unit) => unit.sign(),
             Self::LogTime => "log scale",
+            Self::Of(axis) => axis.unit(),
         }
     }
 
-    /// The label of a grid line.
+    /// The label of a grid line that is `step` places away from its neighbours.
     #[must_use]
-    pub fn label(self, place: f64) -> String {
+    pub fn label(self, place: f64, step: f64) -> String {
         match self {
             Self::LogTime => quantity::duration(self.value(place)),
-            Self::Number { .. } | Self::Time(_) => quantity::number(place),
+            Self::Number { .. } | Self::Time(_) => quantity::at_step(place, step),
+            Self::Of(axis) => axis.mark(place, step),
+        }
+    }
+
+    /// The narrowest stretch (places) that can be looked at, where `whole` is all there is.
+    #[must_use]
+    pub fn narrowest(self, whole: f64) -> f64 {
+        let unit = Unit::Number("");
+        match self {
+            Self::Number { .. } | Self::Time(_) => Axis::linear("", unit).narrowest(whole),
+            Self::LogTime => Axis::log("", unit).narrowest(whole),
+            Self::Of(axis) => axis.narrowest(whole),
         }
     }
 
@@ -105,6 +137,7 @@ impl HeightAxis {
         match self {
             Self::Number { unit } => format!("{} {unit}", quantity::number(value)),
             Self::Time(_) | Self::LogTime => quantity::measured(value),
+            Self::Of(axis) => axis.words(value),
         }
     }
 }
@@ -122,8 +155,25 @@ pub struct Line {
     pub filled: bool,
     /// Unbroken stretches.
     pub segments: Vec<Vec<PlotPoint>>,
-    /// Its value at any instant, before it was placed on the axis.
+    /// Its value at any instant, before it was placed on the axis. Lines of plots that are not over
+    /// time need none: they are read where they are drawn.
     pub readout: Readout,
+}
+
+impl Line {
+    /// Where it stands at `x`, between its points if need be; `None` in a gap.
+    #[must_use]
+    pub fn place_at(&self, x: f64) -> Option<f64> {
+        let reaches = |segment: &&Vec<PlotPoint>| {
+            segment.first().is_some_and(|first| first.x <= x)
+                && segment.last().is_some_and(|last| x <= last.x)
+        };
+        let segment = self.segments.iter().find(reaches)?;
+        let after = segment.partition_point(|point| point.x <= x);
+        let before = segment[after.checked_sub(1)?];
+        let Some(next) = segment.get(after) else { return Some(before.y) };
+        Some(before.y + (next.y - before.y) * (x - before.x) / (next.x - before.x))
+    }
 }
 
 /// The area between two lines.
@@ -143,6 +193,30 @@ pub struct Band {
     pub high: Vec<f64>,
 }
 
+/// Something that happened at an instant.
+#[derive(Clone, Debug)]
+pub struct Sign {
+    /// Where it stands.
+    pub at: PlotPoint,
+    /// Its shape.
+    pub shape: Shape,
+    /// Place in [`crate::theme::Palette::data`].
+    pub colour: usize,
+    /// What is said of it under the pointer.
+    pub words: String,
+}
+
+/// The shape of a sign; it carries its meaning as much as the colour does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// More of something.
+    Up,
+    /// Nothing changed.
+    Dot,
+    /// Something is wrong.
+    Cross,
+}
+
 /// Single requests in a plot.
 #[derive(Clone, Debug, Default)]
 pub enum Marks {
@@ -156,8 +230,32 @@ pub enum Marks {
         /// Which request each is.
         requests: Vec<u32>,
     },
+    /// One mark for each, by group.
+    Groups(Vec<MarkGroup>),
     /// Too many for that: how many there are in each cell of a grid.
     Density(Density),
+}
+
+/// Single requests of one kind.
+#[derive(Clone, Debug)]
+pub struct MarkGroup {
+    /// Its name in the legend.
+    pub name: &'static str,
+    /// How its marks look.
+    pub look: Look,
+    /// Where, sorted by `x`.
+    pub points: Vec<PlotPoint>,
+    /// Which request each is.
+    pub requests: Vec<u32>,
+}
+
+/// How marks look; shape and colour say the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// One step of a scale from little to much: place in [`crate::theme::Palette::steps`].
+    Step(usize),
+    /// It is not known where on the scale they belong.
+    Unknown,
 }
 
 /// Requests counted in the cells of a grid.
@@ -242,6 +340,10 @@ pub enum Cell {
     Duration,
     /// A number.
     Number,
+    /// A share of one, in per cent.
+    Share,
+    /// A share of one, with as many nines as it has.
+    Percentile,
 }
 
 impl Rows {
@@ -285,6 +387,8 @@ impl Rows {
             Cell::Instant(step) => quantity::instant(value, step * 100.0),
             Cell::Duration => quantity::measured(value),
             Cell::Number => quantity::number(value),
+            Cell::Share => quantity::percent(value),
+            Cell::Percentile => quantity::percentile(value),
         }
     }
 }
@@ -450,6 +554,25 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_read_between_their_points_and_not_in_their_gaps() {
+        let points =
+            |list: &[(f64, f64)]| list.iter().map(|&(x, y)| PlotPoint::new(x, y)).collect();
+        let line = Line {
+            name: "line",
+            colour: 0,
+            dashed: false,
+            filled: false,
+            segments: vec![points(&[(0.0, 1.0), (1.0, 1.0), (1.0, 5.0)]), points(&[(2.0, 7.0)])],
+            readout: Readout::None,
+        };
+        assert_eq!(line.place_at(0.5), Some(1.0));
+        assert_eq!(line.place_at(1.0), Some(5.0), "the end of an upright");
+        assert_eq!(line.place_at(1.5), None);
+        assert_eq!(line.place_at(2.0), Some(7.0));
+        assert_eq!(line.place_at(-0.1), None);
+    }
+
+    #[test]
     fn heights_go_there_and_back() {
         for axis in [
             HeightAxis::Number { unit: "requests" },
@@ -460,7 +583,7 @@ mod tests {
             assert!((axis.value(place) - 12_345_678.0).abs() < 1e-3);
         }
         assert_eq!(HeightAxis::LogTime.place(0.0), None);
-        assert_eq!(HeightAxis::LogTime.label(6.0), "1 ms");
+        assert_eq!(HeightAxis::LogTime.label(6.0, 1.0), "1 ms");
         assert_eq!(HeightAxis::Time(TimeUnit::Millis).words(12_000_000.0), "12.0 ms");
     }
 }

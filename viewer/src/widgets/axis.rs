@@ -4,15 +4,20 @@
 //! times a power of ten, and a logarithmic axis has its decades. Pure functions from bounds to
 //! marks, so that label overlap can be tested without drawing.
 
+use std::f64::consts::LN_10;
+
 use egui_plot::GridMark;
 use onbeat_shared::units::NANOS_PER_SECOND;
 
 use crate::quantity;
+use crate::series::axes::{Axis, AxisScale, decimal_step};
 
 /// Room a time label needs (points).
 const TIME_LABEL: f64 = 84.0;
 /// Room a height label needs (points).
-const HEIGHT_LABEL: f64 = 34.0;
+pub const HEIGHT_LABEL: f64 = 34.0;
+/// Room a label of a horizontal axis of values needs (points).
+pub const VALUE_LABEL: f64 = 64.0;
 
 /// Steps of a clock in seconds, above one second.
 const CLOCK_STEPS: [f64; 18] = [
@@ -67,18 +72,68 @@ pub fn decade_marks(low: f64, high: f64, per_point: f64) -> Vec<GridMark> {
     out
 }
 
-/// The smallest 1, 2 or 5 times a power of ten that is at least `least`.
+/// Marks of an axis of values, whichever it is, that have so much room (points) each.
 #[must_use]
-pub fn decimal_step(least: f64) -> f64 {
-    if !(least.is_finite() && least > 0.0) {
-        return 1.0;
+pub fn value_marks(axis: Axis, bounds: (f64, f64), per_point: f64, room: f64) -> Vec<GridMark> {
+    let (low, high) = bounds;
+    match axis.scale {
+        AxisScale::Linear => marks(low, high, decimal_step(per_point * room)),
+        AxisScale::Log10 => log_marks(bounds, per_point, room),
+        AxisScale::Percentile => percentile_marks(bounds, per_point, room),
     }
-    let power = 10_f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|digit| digit * power)
-        .find(|&step| step >= least * (1.0 - 1e-9))
-        .unwrap_or(10.0 * power)
+}
+
+/// Decades, 2 and 5 between them where there is room, and even steps where less than a decade is
+/// in sight.
+fn log_marks((low, high): (f64, f64), per_point: f64, room: f64) -> Vec<GridMark> {
+    let decade = 1.0 / per_point.max(f64::MIN_POSITIVE);
+    if decade < room {
+        return marks(low, high, decimal_step(per_point * room).max(1.0));
+    }
+    let digits: &[f64] = if decade >= 4.0 * room { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let mut out = Vec::new();
+    let mut power = low.floor();
+    while power <= high && out.len() < 200 {
+        let places = digits.iter().map(|digit| power + digit.log10());
+        let inside = places.filter(|place| (low..=high).contains(place));
+        out.extend(inside.map(|value| GridMark { value, step_size: 1.0 }));
+        power += 1.0;
+    }
+    if out.len() >= 3 || high - low >= 1.0 {
+        return out;
+    }
+    // Even steps of values come closer to each other towards the right.
+    let (least, most) = (10_f64.powf(low), 10_f64.powf(high));
+    let step = decimal_step(room * per_point * most * LN_10);
+    let even = marks(least, most, step).into_iter();
+    even.map(|mark| GridMark { value: mark.value.log10(), step_size: high - low }).collect()
+}
+
+/// 0, 90, 99, 99.9 %…, then 50, 95, 99.5 %… and 75, 97.5 %… where there is room between them, and
+/// even steps where all of them are out of sight.
+fn percentile_marks((low, high): (f64, f64), per_point: f64, room: f64) -> Vec<GridMark> {
+    let mut places: Vec<f64> = Vec::new();
+    for offset in [0.0, 2_f64.log10(), 4_f64.log10()] {
+        let mut nines = low.floor().max(0.0);
+        while nines + offset <= high && places.len() < 200 {
+            let place = nines + offset;
+            let far = places.iter().all(|other| (place - other).abs() >= room * per_point);
+            if place >= low && far {
+                places.push(place);
+            }
+            nines += 1.0;
+        }
+    }
+    if places.len() >= 2 {
+        places.sort_unstable_by(f64::total_cmp);
+        // Their room is seen to already.
+        let step_size = (high - low).max(1.0);
+        return places.into_iter().map(|value| GridMark { value, step_size }).collect();
+    }
+    let share = |place: f64| 1.0 - 10_f64.powf(-place);
+    let step = decimal_step(room * per_point * (1.0 - share(low)) * LN_10);
+    let even = marks(share(low), share(high), step).into_iter();
+    even.map(|mark| GridMark { value: -(1.0 - mark.value).log10(), step_size: high - low }).collect()
 }
 
 /// The smallest step of a clock that is at least `least` seconds.
@@ -110,6 +165,7 @@ fn marks(low: f64, high: f64, step: f64) -> Vec<GridMark> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::series::axes::Unit;
 
     #[test]
     fn labels_never_come_closer_than_their_room() {
@@ -147,6 +203,34 @@ mod tests {
         let close = decade_marks(6.0, 7.0, 1.0 / 200.0);
         assert_eq!(close.len(), 4, "1, 2, 5 and 10");
         assert!(decade_marks(0.0, 300.0, 2.0).len() < 60);
+    }
+
+    #[test]
+    fn marks_of_values_keep_their_room_at_any_zoom() {
+        let axes = [
+            Axis::linear("x", Unit::Number("")),
+            Axis::log("x", Unit::Number("")),
+            Axis::percentile("x"),
+        ];
+        for axis in axes {
+            for start in [0.0, 0.31, 2.7, 5.99] {
+                for width in [0.2, 0.5, 1.0, 2.5, 6.0] {
+                    let per_point = width / 600.0;
+                    let bounds = (start, start + width);
+                    let marks = value_marks(axis, bounds, per_point, VALUE_LABEL);
+                    assert!(marks.len() >= 2, "{axis:?} {bounds:?}: {}", marks.len());
+                    for pair in marks.windows(2) {
+                        let gap = (pair[1].value - pair[0].value) / per_point;
+                        assert!(gap >= VALUE_LABEL * 0.99, "{axis:?} {bounds:?}: {gap}");
+                    }
+                    let labels: Vec<_> =
+                        marks.iter().map(|mark| axis.mark(mark.value, mark.step_size)).collect();
+                    let mut unique = labels.clone();
+                    unique.dedup();
+                    assert_eq!(labels, unique, "{axis:?} {bounds:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -4,8 +4,12 @@
 //! them knows a run, and none computes more than where its pixels go.
 
 pub mod axis;
+pub mod canvas;
 pub mod card;
+pub mod grid;
 pub mod legend;
+pub mod rule;
 pub mod switch;
 pub mod table;
 pub mod time_plot;
+pub mod xy_plot;
