@@ -79,16 +79,35 @@ pub fn write_text(
     beside: &Beside<'_>,
     out: impl Write,
 ) -> io::Result<()> {
+    write_text_of(run, 0..run.requests.len(), table, format, beside, out)
+}
+
+/// Writes a table of some requests as text: those at these places in the plan, in this order. Rows
+/// and columns are those of the whole table; a request in flight beside these counts all the same.
+///
+/// # Errors
+/// If writing fails; a closed pipe keeps its kind.
+pub fn write_text_of(
+    run: &Run,
+    places: impl Iterator<Item = usize>,
+    table: Table,
+    format: TextFormat,
+    beside: &Beside<'_>,
+    out: impl Write,
+) -> io::Result<()> {
     match (table, format) {
         (Table::Requests, TextFormat::Csv) => {
-            text::write_csv(&beside.request_columns(), request_rows(run, beside), out)
+            text::write_csv(&beside.request_columns(), request_rows(run, places, beside), out)
         }
         (Table::Requests, TextFormat::JsonLines) => {
-            text::write_json_lines(&beside.request_columns(), request_rows(run, beside), out)
+            let rows = request_rows(run, places, beside);
+            text::write_json_lines(&beside.request_columns(), rows, out)
         }
-        (Table::Chunks, TextFormat::Csv) => text::write_csv(&chunk_columns(), chunk_rows(run), out),
+        (Table::Chunks, TextFormat::Csv) => {
+            text::write_csv(&chunk_columns(), chunk_rows(run, places), out)
+        }
         (Table::Chunks, TextFormat::JsonLines) => {
-            text::write_json_lines(&chunk_columns(), chunk_rows(run), out)
+            text::write_json_lines(&chunk_columns(), chunk_rows(run, places), out)
         }
     }
 }
@@ -104,11 +123,25 @@ pub fn write_parquet(
     beside: &Beside<'_>,
     out: impl Write + Send,
 ) -> io::Result<()> {
+    write_parquet_of(run, 0..run.requests.len(), table, beside, out)
+}
+
+/// Writes a table of some requests as Parquet: those at these places in the plan, in this order.
+///
+/// # Errors
+/// If writing fails.
+pub fn write_parquet_of(
+    run: &Run,
+    places: impl Iterator<Item = usize>,
+    table: Table,
+    beside: &Beside<'_>,
+    out: impl Write + Send,
+) -> io::Result<()> {
     match table {
         Table::Requests => {
-            parquet::write(&beside.request_columns(), request_rows(run, beside), out)
+            parquet::write(&beside.request_columns(), request_rows(run, places, beside), out)
         }
-        Table::Chunks => parquet::write(&chunk_columns(), chunk_rows(run), out),
+        Table::Chunks => parquet::write(&chunk_columns(), chunk_rows(run, places), out),
     }
 }
 
@@ -121,10 +154,14 @@ fn has_record(run: &Run, i: usize) -> bool {
     }
 }
 
-fn request_rows<'a>(run: &'a Run, beside: &Beside<'a>) -> impl Iterator<Item = RequestRow<'a>> {
+fn request_rows<'a>(
+    run: &'a Run,
+    places: impl Iterator<Item = usize>,
+    beside: &Beside<'a>,
+) -> impl Iterator<Item = RequestRow<'a>> {
     let in_flight = in_flight_at_send(run);
     let Beside { goals, recorded_texts } = *beside;
-    (0..run.requests.len()).map(move |i| RequestRow {
+    places.map(move |i| RequestRow {
         run,
         i,
         in_flight: in_flight[i],
@@ -133,8 +170,12 @@ fn request_rows<'a>(run: &'a Run, beside: &Beside<'a>) -> impl Iterator<Item = R
     })
 }
 
-fn chunk_rows(run: &Run) -> impl Iterator<Item = ChunkRow> + '_ {
-    (0_u32..).zip(0..run.requests.len()).flat_map(|(request, i)| {
+fn chunk_rows(
+    run: &Run,
+    places: impl Iterator<Item = usize>,
+) -> impl Iterator<Item = ChunkRow> {
+    let numbered = places.filter_map(|i| Some((u32::try_from(i).ok()?, i)));
+    numbered.flat_map(|(request, i)| {
         let events = (0_u32..).zip(run.chunks.row(i).iter());
         events.map(move |(index, chunk)| ChunkRow { request, index, chunk })
     })
@@ -292,6 +333,28 @@ mod tests {
         assert!(ends[1].ends_with(",13,\"it said \"\"yes\"\"\""), "{csv}");
         assert!(ends[2].ends_with(",,"), "{csv}");
         assert!(!table(&run, Table::Requests, TextFormat::Csv).contains("recorded_output"));
+    }
+
+    #[test]
+    fn some_requests_have_the_rows_that_all_have() {
+        let run = Run::read(&crate::log::sample::log(5, 90)).expect("a log");
+        let goals = Goals::parse("ttft:150").expect("a goal");
+        let some = [3, 4, 40, 89];
+        for table_of in [Table::Requests, Table::Chunks] {
+            let mut out = Vec::new();
+            let (places, beside) = (some.into_iter(), Beside::goals(&goals));
+            write_text_of(&run, places, table_of, TextFormat::Csv, &beside, &mut out)
+                .expect("memory takes everything");
+            let found = String::from_utf8(out).expect("text");
+            let all = table(&run, table_of, TextFormat::Csv);
+            let number = |line: &str| line.split(',').next().and_then(|text| text.parse().ok());
+            let wanted: Vec<&str> = all
+                .lines()
+                .filter(|line| number(line).is_none_or(|number: usize| some.contains(&number)))
+                .collect();
+            assert_eq!(found.lines().collect::<Vec<_>>(), wanted);
+            assert!(wanted.len() > some.len(), "{table_of:?}");
+        }
     }
 
     #[test]

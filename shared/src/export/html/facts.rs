@@ -8,7 +8,6 @@ use jiff::Timestamp;
 
 use super::page::{Card, Verdict};
 use crate::counted::{counted, grouped};
-use crate::log::Class;
 use crate::metrics::Statistic;
 use crate::metrics::report::Report;
 use crate::metrics::users::UsersReport;
@@ -93,7 +92,7 @@ pub(super) fn notes(report: &Report) -> Vec<String> {
 
 /// Every table above the charts.
 pub(super) fn cards(run: &Run, report: &Report) -> Vec<Card> {
-    let mut cards = vec![facts(run, report), outcomes(run, report), latency(report)];
+    let mut cards = vec![facts(run, report), outcomes(report), latency(report)];
     if let Some(users) = &report.users {
         cards.push(population(run, users));
         cards.push(compliance(users));
@@ -122,7 +121,7 @@ fn facts(run: &Run, report: &Report) -> Card {
     card
 }
 
-fn outcomes(run: &Run, report: &Report) -> Card {
+fn outcomes(report: &Report) -> Card {
     let outcomes = &report.outcomes;
     let mut card = Card::new("Requests");
     card.add("Sent", grouped(report.schedule.sent));
@@ -132,12 +131,7 @@ fn outcomes(run: &Run, report: &Report) -> Card {
     for (class, count) in outcomes.by_class.iter().filter(|(name, _)| words(name)) {
         card.add(format!("  {class}"), grouped(*count));
     }
-    let connecting = |i: &usize| {
-        let class = run.requests.class(*i).map(Class::outcome);
-        class == Some(crate::log::Outcome::ConnectError)
-    };
-    let connecting = (0..run.requests.len()).filter(connecting).count() as u64;
-    card.add("Connection errors", grouped(connecting));
+    card.add("Connection errors", grouped(outcomes.connect_error));
     let cut = outcomes.cancelled + report.notes.open;
     if cut > 0 {
         card.add("Cut off at the end", grouped(cut));

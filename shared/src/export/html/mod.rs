@@ -93,6 +93,25 @@ pub fn write(
     if let Some(view) = only {
         page.dashboards.retain(|dashboard| dashboard.id == view.id());
     }
+    put(&page, out)
+}
+
+/// Writes the page of a run whose report is about a part of its requests only; `part` says in words
+/// which. The page says so too, and that its charts, and what users did, are the whole run's.
+///
+/// # Errors
+/// If writing fails.
+pub fn write_part(run: &Run, report: &Report, part: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = page(run, report);
+    let users = if run.users.is_some() { ", and what users did," } else { "" };
+    let words = format!(
+        "The numbers are of a part of the run: {part}. The charts{users} are of the whole run."
+    );
+    page.notes.insert(0, words);
+    put(&page, out)
+}
+
+fn put(page: &Page, out: &mut dyn Write) -> io::Result<()> {
     let text = page.text().map_err(|fmt::Error| io::Error::other("the page has no text"))?;
     out.write_all(text.as_bytes())?;
     out.flush()
@@ -130,6 +149,20 @@ mod tests {
     use crate::log::sample::{self, Sample};
     use crate::log::sample_users;
     use crate::metrics::{ReportOptions, report};
+
+    #[test]
+    fn a_page_of_a_part_says_of_which() {
+        let run = Run::read(&sample::log(3, 200)).expect("a log");
+        let range = Some((crate::units::RunNanos(0), crate::units::RunNanos(1_000_000_000)));
+        let options =
+            ReportOptions { range, slice_ns: slice_ns(&run), ..ReportOptions::default() };
+        let report = report(&run, &options);
+        let mut out = Vec::new();
+        write_part(&run, &report, "0 s to 1 s", &mut out).expect("memory takes everything");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.contains("are of a part of the run: 0 s to 1 s. The charts are of the whole"));
+        assert!(!written(&run, None).contains("of a part of the run"));
+    }
 
     fn written(run: &Run, only: Option<View>) -> String {
         let options = ReportOptions { slice_ns: slice_ns(run), ..ReportOptions::default() };
