@@ -170,10 +170,7 @@ fn request_rows<'a>(
     })
 }
 
-fn chunk_rows(
-    run: &Run,
-    places: impl Iterator<Item = usize>,
-) -> impl Iterator<Item = ChunkRow> {
+fn chunk_rows(run: &Run, places: impl Iterator<Item = usize>) -> impl Iterator<Item = ChunkRow> {
     let numbered = places.filter_map(|i| Some((u32::try_from(i).ok()?, i)));
     numbered.flat_map(|(request, i)| {
         let events = (0_u32..).zip(run.chunks.row(i).iter());

@@ -154,8 +154,7 @@ mod tests {
     fn a_page_of_a_part_says_of_which() {
         let run = Run::read(&sample::log(3, 200)).expect("a log");
         let range = Some((crate::units::RunNanos(0), crate::units::RunNanos(1_000_000_000)));
-        let options =
-            ReportOptions { range, slice_ns: slice_ns(&run), ..ReportOptions::default() };
+        let options = ReportOptions { range, slice_ns: slice_ns(&run), ..ReportOptions::default() };
         let report = report(&run, &options);
         let mut out = Vec::new();
         write_part(&run, &report, "0 s to 1 s", &mut out).expect("memory takes everything");
