@@ -27,8 +27,8 @@
 //!
 //! ```text
 //!  0..8   mark            89 42 45 41 54 0D 0A 1A  ("\x89BEAT\r\n\x1A": notices text-mode copies)
-//!  8..10  version         u16, this is 4 (1 had no records of several content events, 2 no
-//!                         Recorded blocks, 3 no user-driven runs)
+//!  8..10  version         u16, this is 5 (1 had no records of several content events, 2 no
+//!                         Recorded blocks, 3 no user-driven runs, 4 no Stretches and Paths)
 //! 10..12  readable from   u16, oldest format version whose readers may read the file: 2, or 4
 //!                         for a user-driven run
 //! 12..14  header bytes    u16, 64
@@ -48,7 +48,8 @@
 //!
 //! ```text
 //!  0..8   mark            FF 62 6C 6F 63 6B 0D 0A  ("\xFFblock\r\n": cannot occur in UTF-8 text)
-//!  8      kind            1 Manifest, 2 Plan, 3 Sessions, 4 Records, 5 Footer, 6 Recorded
+//!  8      kind            1 Manifest, 2 Plan, 3 Sessions, 4 Records, 5 Footer, 6 Recorded,
+//!                         7 Stretches, 8 Paths
 //!  9      zero
 //! 10..12  core            u16, whose records (FFFF: the conductor); other kinds FFFF
 //! 12..16  sequence        u32, from 0 for each core's Records and for each other kind
@@ -64,6 +65,8 @@
 //! | Plan | rows of [`plan_row`], 80 bytes each | 64 KiB |
 //! | Sessions | index of the first name u32, then per name: bytes u32, UTF-8 | 64 KiB |
 //! | Recorded | rows of [`recorded_row`], 32 bytes each; behind the sessions, if any | 64 KiB |
+//! | Stretches | number of the first u32, then rows of [`prefix_rows`], 8 bytes each | 64 KiB |
+//! | Paths | rows of [`prefix_rows`], 12 bytes each; behind the stretches | 64 KiB |
 //! | Records | records of [`record`], 32 bytes each | 64 KiB |
 //! | Footer | [`Footer`] as JSON; the file's last block | 16 MiB |
 //!
@@ -74,8 +77,8 @@
 //!
 //! * The Plan table holds *templates*: a row for each record of the trace, whose `request` is the
 //!   record's place and whose `session` is the trace's. The Sessions block has the templates'
-//!   sessions; [`UserFacts::trace_ids`] has their names in the trace. Recorded rows are about
-//!   templates.
+//!   sessions; [`UserFacts::trace_ids`] has their names in the trace. Recorded rows and paths are
+//!   about templates.
 //! * Requests are numbered in the order of their sending. [`Record::Step`] is a request's first
 //!   record and says which template it is made from, and for which session of the run.
 //! * Sessions of the run are users and their sub-agents, numbered as they begin. What becomes of
@@ -123,10 +126,13 @@ pub mod error;
 pub mod header;
 pub mod outcome;
 pub mod plan_row;
+pub mod prefix_rows;
 pub mod record;
 pub mod recorded_row;
+pub(crate) mod scan;
 #[doc(hidden)]
 pub mod sample;
+mod sample_prefixes;
 #[doc(hidden)]
 pub mod sample_users;
 pub mod together;
@@ -134,7 +140,7 @@ pub mod user_facts;
 pub mod users;
 
 #[cfg(test)]
-mod properties;
+pub(crate) mod properties;
 #[cfg(test)]
 mod properties_users;
 
@@ -147,14 +153,17 @@ pub use header::{
 };
 pub use outcome::{Class, DoneFlags, FinishReason, Outcome};
 pub use plan_row::{PLAN_ROW_BYTES, PlanRow};
-pub use record::{ChunkKind, ContentEvent, RECORD_BYTES, Record, UNKNOWN_TOKENS, Usage};
+pub use prefix_rows::{PathRow, PrefixRows, StretchRow, prefix_blocks};
+pub use record::{
+    ChunkKind, ContentEvent, RECORD_BYTES, Record, TEXT_PART_BYTES, UNKNOWN_TOKENS, Usage,
+};
 pub use recorded_row::{RECORDED_ROW_BYTES, RecordedRow};
 pub use together::{TOGETHER_MAX, Together};
 pub use user_facts::{PoolFacts, UserFacts, UserGoals, UserLimits, UserPrompts, UserTiming};
 pub use users::{ASSESSMENT_PARTS, Assessment, LimitedBy, RampReason, StepFlags, UserEvent};
 
 /// The version of the format that this code writes, and the newest it reads.
-pub const FORMAT_VERSION: u16 = 4;
+pub const FORMAT_VERSION: u16 = 5;
 
 /// The oldest version whose readers may read what this code writes: one that does not know records
 /// of several content events would count too few.

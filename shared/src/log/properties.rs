@@ -203,7 +203,7 @@ fn contents(bytes: &[u8]) -> Option<Contents> {
                 block.iter().map(|record| record.expect("a kind we wrote")).collect(),
             )),
             Item::Footer(footer) => out.footer = Some(*footer),
-            Item::Recorded(_) | Item::Unknown { .. } => {}
+            Item::Recorded(_) | Item::Stretches(_) | Item::Paths(_) | Item::Unknown { .. } => {}
             Item::DamagedHeader => out.damaged += 1,
             Item::Damaged { bytes, .. } => out.damaged += bytes,
             Item::TornTail { bytes, .. } => out.torn += bytes,
@@ -326,7 +326,7 @@ pub(super) fn payload_places(log: &[u8]) -> Vec<usize> {
 }
 
 /// Walks the blocks by their stated lengths and stores the checksums they would need.
-pub(super) fn make_checksums_right(log: &mut [u8]) {
+pub(crate) fn make_checksums_right(log: &mut [u8]) {
     let mut at = FILE_HEADER_BYTES;
     while let Some(header) = log.get(at..at + BLOCK_HEADER_BYTES) {
         let length = u32::from_le_bytes([header[20], header[21], header[22], header[23]]);
@@ -392,7 +392,7 @@ fn a_flip_of_any_byte_costs_one_block_and_changes_no_number() {
 }
 
 /// Whatever the damaged run knows, the whole run knows the same.
-pub(super) fn nothing_invented(part: &Run, whole: &Run, at: usize) {
+pub(crate) fn nothing_invented(part: &Run, whole: &Run, at: usize) {
     let same = |found: Option<RunNanos>, known: Option<RunNanos>| {
         assert!(found.is_none() || found == known, "{found:?} for {known:?}, at {at}");
     };

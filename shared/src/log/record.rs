@@ -424,19 +424,20 @@ impl Record {
         })
     }
 
-    /// Whether these bytes hold a [`Record::Step`].
+    /// Whether the log that these bytes are a record of is user-driven; `None` if they do not tell.
     #[must_use]
-    #[inline]
-    pub(crate) const fn is_step(bytes: &[u8; RECORD_BYTES]) -> bool {
-        bytes[0] == KIND_STEP
+    pub(crate) const fn tells_of_users(bytes: &[u8; RECORD_BYTES]) -> Option<bool> {
+        match bytes[0] {
+            KIND_STEP | KIND_USER | KIND_ASSESSMENT => Some(true),
+            KIND_DISPATCH..=KIND_TEXT | KIND_CHUNKS => Some(false),
+            _ => None,
+        }
     }
 
-    /// Whether these bytes say who does something: about users, or that a request was sent or
-    /// ended.
+    /// Whether it says by itself that there is a request of its number.
     #[must_use]
-    #[inline]
-    pub(crate) const fn is_of_cast(bytes: &[u8; RECORD_BYTES]) -> bool {
-        matches!(bytes[0], KIND_STEP | KIND_USER | KIND_ASSESSMENT | KIND_DISPATCH | KIND_DONE)
+    pub(crate) const fn makes_request_known(&self) -> bool {
+        matches!(self, Self::Step { .. } | Self::Dispatch { .. } | Self::Done { .. })
     }
 
     /// The record in these bytes; `None` for a kind or class this version does not know.

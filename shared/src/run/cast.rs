@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use super::build::{counted_words, lost_row};
+use super::faults::counted_words;
+use super::preamble::lost_row;
+use super::requests::Requests;
 use super::users::{Left, Limit, NO_TEMPLATE, User, Users};
 use crate::log::users::{ASSESSMENT_PART_BYTES, ASSESSMENT_PARTS};
-use crate::log::{
-    Assessment, PlanRow, RECORD_BYTES, Record, RecordBlock, StepFlags, UserEvent, UserFacts,
-};
+use crate::log::{Assessment, PlanRow, RECORD_BYTES, Record, StepFlags, UserEvent, UserFacts};
 use crate::units::{CoreIndex, RequestIndex, SessionIndex};
 
 /// What a request replays.
@@ -31,87 +31,58 @@ struct Step {
 /// The parts of one assessment that were found.
 type Parts = [Option<[u8; ASSESSMENT_PART_BYTES]>; ASSESSMENT_PARTS];
 
+/// Users of whom later blocks may tell first.
+const SESSIONS_AHEAD: usize = 1 << 16;
+
 /// The records about users, sorted.
+#[derive(Clone, Default)]
 pub(super) struct Cast {
     steps: Vec<Option<Step>>,
     users: Vec<User>,
     limits: Vec<Limit>,
     assessments: BTreeMap<u32, Parts>,
-    /// More requests or users than this the file cannot tell of.
-    most: usize,
+    /// More users than this the log cannot tell of so far.
+    most_sessions: usize,
     repeated_steps: u64,
     strangers: u64,
-    lost_steps: u64,
-    lost_templates: u64,
-    lost_users: u64,
-    lost_assessments: u64,
+}
+
+/// A run's requests, as its users made them.
+pub(super) struct Played {
+    pub(super) plan: Vec<PlanRow>,
+    /// The users' names, by session.
+    pub(super) names: Vec<String>,
+    pub(super) users: Users,
+    /// What the records contradict, and what is missing.
+    pub(super) warnings: Vec<String>,
+}
+
+/// What was found missing when the parts were put together.
+#[derive(Default)]
+struct Missing {
+    steps: u64,
+    templates: u64,
+    users: u64,
+    assessments: u64,
 }
 
 impl Cast {
-    /// Whether any record is about users: tells what a log is whose manifest is damaged.
-    pub(super) fn is_there(blocks: &[RecordBlock<'_>]) -> bool {
-        blocks.iter().flat_map(RecordBlock::raw).any(Record::is_step)
+    /// Notes how long the log is so far.
+    pub(super) const fn of_bytes(&mut self, bytes: usize) {
+        self.most_sessions = bytes / RECORD_BYTES + SESSIONS_AHEAD;
     }
 
-    /// Sorts the records of a file of so many bytes.
-    pub(super) fn read(blocks: &[RecordBlock<'_>], file_bytes: usize) -> Self {
-        let mut cast = Self {
-            steps: Vec::new(),
-            users: Vec::new(),
-            limits: Vec::new(),
-            assessments: BTreeMap::new(),
-            most: file_bytes / RECORD_BYTES,
-            repeated_steps: 0,
-            strangers: 0,
-            lost_steps: 0,
-            lost_templates: 0,
-            lost_users: 0,
-            lost_assessments: 0,
-        };
-        for block in blocks {
-            for bytes in block.raw().filter(|bytes| Record::is_of_cast(bytes)) {
-                if let Some(record) = Record::decode(bytes) {
-                    cast.take(block.core, &record);
-                }
-            }
-        }
-        cast.limits.sort_by_key(|limit| limit.time);
-        cast
-    }
-
-    fn take(&mut self, core: CoreIndex, record: &Record) {
+    /// Takes what a record says of users; the request that it is about is a known one.
+    pub(super) fn take(&mut self, core: CoreIndex, record: &Record) {
         match *record {
-            Record::Step {
-                request,
-                template,
-                session,
-                after,
-                body_bytes,
-                ideal_cached,
-                ideal_set,
-                flags,
-            } => {
-                let step = Step {
-                    core,
-                    template,
-                    session,
-                    after,
-                    body_bytes,
-                    ideal_cached,
-                    ideal_set,
-                    flags,
-                };
-                if !self.has_request(request) {
-                    self.strangers += 1;
-                } else if self.steps[request.as_usize()].is_some() {
+            Record::Step { request, .. } => {
+                let at = request.as_usize();
+                self.steps.resize(self.steps.len().max(at + 1), None);
+                if self.steps[at].is_some() {
                     self.repeated_steps += 1;
                 } else {
-                    self.steps[request.as_usize()] = Some(step);
+                    self.steps[at] = Step::of(core, record);
                 }
-            }
-            // Its step may be lost; it is a request of this run all the same.
-            Record::Dispatch { request, .. } | Record::Done { request, .. } => {
-                self.has_request(request);
             }
             Record::User { .. } => self.user_event(record),
             Record::Assessment { period, part, bytes } => self.assessment(period, part, bytes),
@@ -119,22 +90,16 @@ impl Cast {
         }
     }
 
-    /// Makes room for a request; `false` if there cannot be so many.
-    fn has_request(&mut self, request: RequestIndex) -> bool {
-        let i = request.as_usize();
-        if i >= self.most {
-            return false;
-        }
-        if self.steps.len() <= i {
-            self.steps.resize(i + 1, None);
-        }
-        true
+    /// The template of a request, if its step is known.
+    pub(super) fn template(&self, request: RequestIndex) -> Option<usize> {
+        let step = self.steps.get(request.as_usize())?.as_ref()?;
+        Some(step.template as usize)
     }
 
     /// The user of a session; `None` if there cannot be so many.
     fn user(&mut self, session: SessionIndex) -> Option<&mut User> {
         let at = session.as_usize();
-        if at >= self.most {
+        if at >= self.most_sessions {
             return None;
         }
         while self.users.len() <= at {
@@ -178,20 +143,41 @@ impl Cast {
         }
     }
 
+    /// Puts the parts together, for the requests that are known.
+    pub(super) fn played(
+        &self,
+        requests: &Requests,
+        facts: Option<&UserFacts>,
+        templates: &[PlanRow],
+        template_names: &[String],
+    ) -> Played {
+        let mut cast = self.clone();
+        cast.steps.resize(requests.len(), None);
+        cast.limits.sort_by_key(|limit| limit.time);
+        let mut missing = Missing::default();
+        let mut plan = cast.plan(templates, &mut missing);
+        for (i, row) in plan.iter_mut().enumerate() {
+            row.due = requests.due(i);
+        }
+        let (users, names) = cast.users(facts, template_names, &mut missing);
+        let warnings = self.warnings(&missing);
+        Played { plan, names, users, warnings }
+    }
+
     /// The requests' table: templates joined with steps.
-    pub(super) fn plan(&mut self, templates: &[PlanRow]) -> Vec<PlanRow> {
+    fn plan(&self, templates: &[PlanRow], missing: &mut Missing) -> Vec<PlanRow> {
         let mut turns: Vec<u32> = Vec::new();
         let mut plan = Vec::with_capacity(self.steps.len());
         for (i, step) in self.steps.iter().enumerate() {
             let mut row = lost_row(i);
             let Some(step) = step else {
-                self.lost_steps += 1;
+                missing.steps += 1;
                 plan.push(row);
                 continue;
             };
             match templates.get(step.template as usize).filter(|template| template.row > 0) {
                 Some(template) => row = PlanRow { request: row.request, ..*template },
-                None => self.lost_templates += 1,
+                None => missing.templates += 1,
             }
             row.session = step.session;
             row.core = step.core;
@@ -201,7 +187,7 @@ impl Cast {
             row.ideal_set_tokens = step.ideal_set;
             row.body_bytes = std::num::NonZero::new(u64::from(step.body_bytes));
             let session = step.session.as_usize();
-            if session < self.most {
+            if session < self.most_sessions {
                 if turns.len() <= session {
                     turns.resize(session + 1, 0);
                 }
@@ -214,10 +200,11 @@ impl Cast {
     }
 
     /// What a run tells of its users, and their names by session.
-    pub(super) fn users(
-        &mut self,
+    fn users(
+        mut self,
         facts: Option<&UserFacts>,
-        templates: Vec<String>,
+        templates: &[String],
+        missing: &mut Missing,
     ) -> (Users, Vec<String>) {
         let steps = std::mem::take(&mut self.steps);
         for session in steps.iter().flatten().map(|step| step.session) {
@@ -233,24 +220,24 @@ impl Cast {
             let session = template.and_then(|at| templates.get(at)).filter(|name| !name.is_empty());
             users[at].trace_id = id.or(session).cloned();
         }
-        self.lost_users = users.iter().filter(|user| user.started.is_none()).count() as u64;
+        missing.users = users.iter().filter(|user| user.started.is_none()).count() as u64;
         let names = users.iter().map(|user| user.name.clone()).collect();
         let mut assessments = Vec::new();
-        for (period, parts) in std::mem::take(&mut self.assessments) {
+        for (period, parts) in self.assessments {
             match parts {
                 [Some(first), Some(second), Some(third)] => {
                     assessments.push(Assessment::from_parts(period, &[first, second, third]));
                 }
-                _ => self.lost_assessments += 1,
+                _ => missing.assessments += 1,
             }
         }
         let template = |step: &Option<Step>| step.map_or(NO_TEMPLATE, |step| step.template);
         let flags = |step: &Option<Step>| step.map_or(StepFlags::default(), |step| step.flags);
         let told = Users {
             users,
-            limits: std::mem::take(&mut self.limits),
+            limits: self.limits,
             assessments,
-            templates,
+            templates: templates.to_vec(),
             template_of: steps.iter().map(template).collect(),
             flags: steps.iter().map(flags).collect(),
         };
@@ -258,21 +245,17 @@ impl Cast {
     }
 
     /// What the records contradict, and what is missing.
-    pub(super) fn warnings(&self) -> Vec<String> {
+    fn warnings(&self, missing: &Missing) -> Vec<String> {
         let counts = [
             (
-                self.lost_steps,
+                missing.steps,
                 ["request has", "requests have"],
                 " no record of what it replays; it was lost",
             ),
-            (self.lost_templates, ["request replays", "requests replay"], " a row that is lost"),
+            (missing.templates, ["request replays", "requests replay"], " a row that is lost"),
+            (missing.users, ["user has", "users have"], " no record of the beginning; it was lost"),
             (
-                self.lost_users,
-                ["user has", "users have"],
-                " no record of the beginning; it was lost",
-            ),
-            (
-                self.lost_assessments,
+                missing.assessments,
                 ["decision of the ramp is", "decisions of the ramp are"],
                 " not whole in the log; left out",
             ),
@@ -288,6 +271,25 @@ impl Cast {
             ),
         ];
         counted_words(&counts)
+    }
+}
+
+impl Step {
+    fn of(core: CoreIndex, record: &Record) -> Option<Self> {
+        let Record::Step {
+            template,
+            session,
+            after,
+            body_bytes,
+            ideal_cached,
+            ideal_set,
+            flags,
+            ..
+        } = *record
+        else {
+            return None;
+        };
+        Some(Self { core, template, session, after, body_bytes, ideal_cached, ideal_set, flags })
     }
 }
 

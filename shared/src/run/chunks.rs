@@ -1,9 +1,13 @@
 //! The content events of every request: 16 bytes each, grouped by request.
 //!
-//! Compressed rows: request `i` owns the entries from `offsets[i]` to `offsets[i + 1]`, ordered by
-//! time and, within one instant, as its core recorded them. Thirty million events take 480 MB. The
-//! columns are filled when the run is built; nothing here is derived.
+//! A request's events lie side by side in one of some segments, ordered by time and, within one
+//! instant, as its core recorded them. Thirty million events take 480 MB. Segments and the table of
+//! places are shared by clones, so that a later state of a growing run costs only what has changed;
+//! [`super::grouping`] fills them. Nothing here is derived.
 
+use std::sync::Arc;
+
+use super::requests::PAGE;
 use crate::log::ChunkKind;
 use crate::units::RunNanos;
 
@@ -13,11 +17,32 @@ pub(super) const TOKENS_MAX: u32 = (1 << 24) - 1;
 /// All content events of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Chunks {
-    offsets: Vec<u64>,
-    times: Vec<i64>,
-    bytes: Vec<u32>,
+    pub(super) segments: Vec<Arc<Segment>>,
+    pub(super) places: Places,
+    pub(super) length: usize,
+}
+
+/// The events of some requests.
+#[derive(Debug, Default)]
+pub(super) struct Segment {
+    pub(super) times: Vec<i64>,
+    pub(super) bytes: Vec<u32>,
     /// `tokens << 8 | kind`.
-    tokens: Vec<u32>,
+    pub(super) tokens: Vec<u32>,
+}
+
+/// Where a request's events lie.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) start: usize,
+    pub(super) segment: u32,
+    pub(super) count: u32,
+}
+
+/// Where each request's events lie, in pages that clones share.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    pages: Vec<Arc<[Place; PAGE]>>,
 }
 
 /// One content event.
@@ -42,79 +67,91 @@ pub struct ChunkRow<'a> {
 }
 
 impl Chunks {
-    /// Room for the counted events of each request.
-    pub(super) fn with_counts(counts: &[u32]) -> Self {
-        let mut offsets = Vec::with_capacity(counts.len() + 1);
-        let mut total = 0;
-        offsets.push(0);
-        for &count in counts {
-            total += u64::from(count);
-            offsets.push(total);
-        }
-        let total = usize::try_from(total).expect("every event is a record in the file");
-        Self { offsets, times: vec![0; total], bytes: vec![0; total], tokens: vec![0; total] }
-    }
-
-    /// Writes the event at `place` of request `i`'s row.
-    #[inline]
-    pub(super) fn put(&mut self, i: usize, place: u32, chunk: Chunk) {
-        let at = self.start(i) + place as usize;
-        self.times[at] = chunk.time.0;
-        self.bytes[at] = chunk.bytes;
-        self.tokens[at] = chunk.tokens.min(TOKENS_MAX) << 8 | u32::from(chunk.kind.0);
-    }
-
-    /// Orders request `i`'s row by time, keeping the recorded order within one instant.
-    pub(super) fn sort_row(&mut self, i: usize) {
-        let (start, end) = (self.start(i), self.start(i + 1));
-        if self.times[start..end].is_sorted() {
-            return;
-        }
-        let mut row: Vec<Chunk> = self.row(i).iter().collect();
-        row.sort_by_key(|chunk| chunk.time);
-        for (place, chunk) in (0..).zip(row) {
-            self.put(i, place, chunk);
-        }
-    }
-
     /// How many events the run has.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.times.len()
+    pub const fn len(&self) -> usize {
+        self.length
     }
 
     /// Whether there is none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.times.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
     }
 
     /// How many events request `i` has.
     #[must_use]
     #[inline]
     pub fn count(&self, i: usize) -> usize {
-        self.start(i + 1) - self.start(i)
+        self.places.of(i).count as usize
     }
 
     /// The events of request `i`.
     #[must_use]
     #[inline]
     pub fn row(&self, i: usize) -> ChunkRow<'_> {
-        let range = self.start(i)..self.start(i + 1);
-        ChunkRow {
-            times: &self.times[range.clone()],
-            bytes: &self.bytes[range.clone()],
-            tokens: &self.tokens[range],
+        let Place { start, segment, count } = self.places.of(i);
+        let range = start..start + count as usize;
+        match self.segments.get(segment as usize) {
+            Some(segment) if count > 0 => ChunkRow {
+                times: &segment.times[range.clone()],
+                bytes: &segment.bytes[range.clone()],
+                tokens: &segment.tokens[range],
+            },
+            _ => ChunkRow { times: &[], bytes: &[], tokens: &[] },
+        }
+    }
+}
+
+impl Segment {
+    /// Room for so many events.
+    pub(super) fn of(events: usize) -> Self {
+        Self { times: vec![0; events], bytes: vec![0; events], tokens: vec![0; events] }
+    }
+
+    /// Writes an event.
+    #[inline]
+    pub(super) fn put(&mut self, at: usize, time: i64, bytes: u32, tokens: u32) {
+        self.times[at] = time;
+        self.bytes[at] = bytes;
+        self.tokens[at] = tokens;
+    }
+
+    /// Orders a row by time, keeping the order of arrival within one instant.
+    pub(super) fn sort_row(&mut self, start: usize, count: usize) {
+        let range = start..start + count;
+        if self.times[range.clone()].is_sorted() {
+            return;
+        }
+        let mut row: Vec<_> =
+            range.clone().map(|at| (self.times[at], self.bytes[at], self.tokens[at])).collect();
+        row.sort_by_key(|event| event.0);
+        for (at, (time, bytes, tokens)) in range.zip(row) {
+            self.put(at, time, bytes, tokens);
+        }
+    }
+}
+
+impl Place {
+    /// No event.
+    pub(super) const NONE: Self = Self { start: 0, segment: u32::MAX, count: 0 };
+}
+
+impl Places {
+    /// Makes room for so many requests.
+    pub(super) fn grow(&mut self, requests: usize) {
+        while self.pages.len() * PAGE < requests {
+            self.pages.push(Arc::new([Place::NONE; PAGE]));
         }
     }
 
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "offsets never exceed the columns' length, which is a usize"
-    )]
-    fn start(&self, i: usize) -> usize {
-        self.offsets[i] as usize
+    pub(super) fn of(&self, i: usize) -> Place {
+        self.pages[i / PAGE][i % PAGE]
+    }
+
+    pub(super) fn set(&mut self, i: usize, place: Place) {
+        Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE] = place;
     }
 }
 
@@ -155,29 +192,5 @@ impl<'a> ChunkRow<'a> {
     /// The events in order.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Chunk> + use<'a> {
         (0..self.len()).map(move |place| self.chunk(place))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chunk(time: i64, tokens: u32) -> Chunk {
-        Chunk { time: RunNanos(time), tokens, bytes: 7, kind: ChunkKind::REASONING }
-    }
-
-    #[test]
-    fn rows_are_separate_and_sorted_by_time_then_arrival() {
-        let mut chunks = Chunks::with_counts(&[3, 0, 1]);
-        for (place, (time, tokens)) in (0..).zip([(30, 1), (10, 2), (10, 3)]) {
-            chunks.put(0, place, chunk(time, tokens));
-        }
-        chunks.put(2, 0, chunk(5, u32::MAX));
-        chunks.sort_row(0);
-        let row: Vec<_> = chunks.row(0).iter().collect();
-        assert_eq!(row, [chunk(10, 2), chunk(10, 3), chunk(30, 1)]);
-        assert_eq!(chunks.count(1), 0);
-        assert_eq!(chunks.row(2).chunk(0).tokens, TOKENS_MAX);
-        assert_eq!(chunks.len(), 4);
     }
 }

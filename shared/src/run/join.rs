@@ -1,123 +1,141 @@
-//! Joins records to the requests they are about.
+//! Joins records to the requests they are about, one after the other.
 //!
 //! Every rule for contradictory records is here: the first sending, first stamp and first end
 //! count, the last known usage wins, and what was passed over is counted for a warning. It does not
-//! know about blocks or files; [`super::build`] feeds it.
+//! know about blocks or files; [`super::reader`] feeds it, and may ask for a picture at any time.
 
-use super::build::counted_words;
-use super::chunks::{Chunk, Chunks, TOKENS_MAX};
+use super::chunks::{Chunks, TOKENS_MAX};
 use super::events::{Anchor, Connect, Loss, Stall};
-use super::requests::{NO_TIME, Requests};
-use crate::log::{
-    ChunkKind, ContentEvent, DoneFlags, Footer, PlanRow, Record, RecordBlock, UNKNOWN_TOKENS, Usage,
-};
+use super::faults::counted_words;
+use super::grouping::Grouping;
+use super::requests::{Entry, NO_TIME, Requests};
+use crate::log::{ContentEvent, DoneFlags, Footer, PlanRow, Record, UNKNOWN_TOKENS, Usage};
 use crate::units::{CoreIndex, NANOS_PER_MILLI, RequestIndex, RunNanos};
 
 /// A step of the wall clock smaller than this is its ordinary steering.
 const WALL_STEP_NS: i128 = 100 * NANOS_PER_MILLI as i128;
 
+/// A part of a failure's words: request, place of the part, bytes used, bytes.
+type TextPart = (u32, u16, u8, [u8; 24]);
+
 /// Records joined to requests.
+#[derive(Default)]
 pub(super) struct Join {
     pub(super) requests: Requests,
-    /// Content events per request; in the second pass, how many have found their place.
-    pub(super) counts: Vec<u32>,
+    events: Grouping,
     pub(super) stalls: Vec<Stall>,
     pub(super) connects: Vec<Connect>,
     pub(super) anchors: Vec<Anchor>,
     pub(super) losses: Vec<Loss>,
-    texts: Vec<(u32, u16, u8, [u8; 24])>,
+    texts: Vec<TextPart>,
+    /// Requests of which something has changed since they were last looked at.
+    touched: Vec<u32>,
+    /// Dues or cores are no longer those that bursts were looked for with.
+    bursts_changed: bool,
     repeated_sends: Vec<usize>,
     unknown_records: u64,
-    strangers: u64,
     repeated_ends: u64,
     changed_dues: u64,
     moved: u64,
     clipped: u64,
+    backwards: u64,
+    ends_only: u64,
 }
 
 impl Join {
-    pub(super) fn new(plan: &[PlanRow], closed: bool) -> Self {
-        let mut requests = Requests::unknown(plan.len());
-        requests.closed = closed;
+    /// Of requests that were planned.
+    pub(super) fn planned(plan: &[PlanRow]) -> Self {
+        let mut join = Self::default();
+        join.grow(plan.len());
         for (i, row) in plan.iter().enumerate() {
-            requests.due[i] = row.due.map_or(NO_TIME, |due| due.0);
-            requests.core[i] = row.core.0;
-            requests.target[i] = row.target;
+            let Entry { page, at } = join.requests.entry(i);
+            page.due[at] = row.due.map_or(NO_TIME, |due| due.0);
+            page.core[at] = row.core.0;
+            page.target[at] = row.target;
         }
-        Self {
-            requests,
-            counts: vec![0; plan.len()],
-            stalls: Vec::new(),
-            connects: Vec::new(),
-            anchors: Vec::new(),
-            losses: Vec::new(),
-            texts: Vec::new(),
-            repeated_sends: Vec::new(),
-            unknown_records: 0,
-            strangers: 0,
-            repeated_ends: 0,
-            changed_dues: 0,
-            moved: 0,
-            clipped: 0,
+        join.bursts_changed = true;
+        join
+    }
+
+    /// The plan was none of requests: forgets them.
+    pub(super) fn forget_requests(&mut self) {
+        self.requests = Requests::default();
+        self.events = Grouping::default();
+        self.bursts_changed = false;
+    }
+
+    /// How many requests are known.
+    pub(super) const fn known(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// From now on that many requests are known, if they are more than before.
+    pub(super) fn grow(&mut self, requests: usize) {
+        self.requests.grow(requests);
+        self.events.grow(requests);
+    }
+
+    /// Which core is to send a known request, and where to.
+    pub(super) fn planned_for(&mut self, request: RequestIndex, core: CoreIndex, target: u16) {
+        let Entry { page, at } = self.requests.entry(request.as_usize());
+        if page.core[at] == u16::MAX {
+            page.core[at] = core.0;
+        }
+        if page.target[at] == u16::MAX {
+            page.target[at] = target;
         }
     }
 
-    /// First pass: everything but the content events, which are counted.
-    pub(super) fn facts(&mut self, block: &RecordBlock<'_>) {
-        let core = block.core;
-        for bytes in block.raw() {
-            if let Some(event) = Record::decode_chunk(bytes) {
-                self.count_event(&event);
-                continue;
+    /// Takes a record about no request, or about one that is known.
+    pub(super) fn take(&mut self, core: CoreIndex, record: &Record) {
+        match *record {
+            Record::Stall { start, length_ns } => {
+                self.stalls.push(Stall { core, start, length_ns });
             }
-            match Record::decode(bytes) {
-                None => self.unknown_records += 1,
-                Some(Record::Chunks { request, time, together }) => {
-                    together.events(request, time).for_each(|event| self.count_event(&event));
-                }
-                Some(Record::Stall { start, length_ns }) => {
-                    self.stalls.push(Stall { core, start, length_ns });
-                }
-                Some(Record::Connect { connection, start, end, target, class, errno }) => self
-                    .connects
-                    .push(Connect { core, connection, start, end, target, class, errno }),
-                Some(Record::Lost { time, count }) => {
-                    self.losses.push(Loss { core, time, count });
-                }
-                Some(Record::Anchor { time, unix_ns, monotonic_ns }) => {
-                    let monotonic_ns = Some(monotonic_ns);
-                    self.anchors.push(Anchor { core, time, unix_ns, monotonic_ns });
-                }
-                Some(record) => self.about_request(core, &record),
+            Record::Connect { connection, start, end, target, class, errno } => {
+                self.connects.push(Connect { core, connection, start, end, target, class, errno });
             }
+            Record::Lost { time, count } => self.losses.push(Loss { core, time, count }),
+            Record::Anchor { time, unix_ns, monotonic_ns } => {
+                let monotonic_ns = Some(monotonic_ns);
+                self.anchors.push(Anchor { core, time, unix_ns, monotonic_ns });
+            }
+            Record::Chunks { request, time, together } => {
+                together.events(request, time).for_each(|event| self.event(&event));
+            }
+            _ => self.about_request(core, record),
         }
+    }
+
+    /// A record of a kind that this version does not know.
+    pub(super) const fn unknown(&mut self) {
+        self.unknown_records += 1;
     }
 
     fn about_request(&mut self, core: CoreIndex, record: &Record) {
         let Some(request) = request_of(record) else { return };
         let i = request.as_usize();
-        if i >= self.counts.len() {
-            self.strangers += 1;
-            return;
+        let mut entry = self.requests.entry(i);
+        if entry.touch() {
+            self.touched.push(request.0);
         }
+        let Entry { page, at } = entry;
         match *record {
-            Record::Dispatch { sent, ready, due, target, reused, .. } => {
-                self.dispatch(i, core, [sent, ready], due, target, reused);
-            }
+            Record::Dispatch { .. } => self.dispatch(i, core, record),
             Record::SentEnd { time, bytes, connection, .. } => {
                 // Of two, the second belongs to the sending that was answered.
-                self.requests.sent_end[i] = time.0;
-                self.requests.sent_bytes[i] = bytes;
-                self.requests.connection[i] = connection;
+                page.sent_end[at] = time.0;
+                page.sent_bytes[at] = bytes;
+                page.connection[at] = connection;
             }
-            Record::FirstByte { time, .. } => keep_first(&mut self.requests.first_byte[i], time),
-            Record::FirstEvent { time, .. } => keep_first(&mut self.requests.first_event[i], time),
-            Record::Usage { usage, .. } => self.usage(i, usage),
+            Record::FirstByte { time, .. } => keep_first(&mut page.first_byte[at], time),
+            Record::FirstEvent { time, .. } => keep_first(&mut page.first_event[at], time),
+            Record::Usage { usage, .. } => set_usage(Entry { page, at }, usage),
             Record::Done { .. } => self.done(i, record),
             Record::Text { part, used, bytes, .. } => {
                 self.texts.push((request.0, part, used, bytes));
             }
-            // Content events are counted before they come here.
+            // Content events have come another way; the others are about no request.
             Record::Chunk { .. }
             | Record::Chunks { .. }
             | Record::Stall { .. }
@@ -130,56 +148,37 @@ impl Join {
         }
     }
 
-    fn count_event(&mut self, event: &ContentEvent) {
-        let i = event.request.as_usize();
-        let Some(count) = self.counts.get_mut(i) else {
-            self.strangers += 1;
-            return;
-        };
-        *count += 1;
-        self.requests.chunk_tokens[i] += u64::from(event.tokens.min(TOKENS_MAX));
+    /// Takes a content event of a known request.
+    #[inline]
+    pub(super) fn event(&mut self, event: &ContentEvent) {
         self.clipped += u64::from(event.tokens > TOKENS_MAX);
+        self.events.push(event);
     }
 
-    fn dispatch(
-        &mut self,
-        i: usize,
-        core: CoreIndex,
-        [sent, ready]: [RunNanos; 2],
-        due: Option<RunNanos>,
-        target: u16,
-        reused: bool,
-    ) {
-        let requests = &mut self.requests;
-        if requests.was_sent(i) {
+    /// To be called now and then, so that events do not pile up.
+    pub(super) fn tidy(&mut self) {
+        self.events.tidy(&mut self.requests, &mut self.touched);
+    }
+
+    fn dispatch(&mut self, i: usize, core: CoreIndex, record: &Record) {
+        let Record::Dispatch { sent, ready, due, target, reused, .. } = *record else { return };
+        let mut entry = self.requests.entry(i);
+        if entry.was_sent() {
             self.repeated_sends.push(i);
             return;
         }
+        entry.mark_sent(reused);
+        let Entry { page, at } = entry;
         let due = due.map_or(NO_TIME, |due| due.0);
-        self.changed_dues += u64::from(requests.due[i] != NO_TIME && requests.due[i] != due);
-        self.moved += u64::from(requests.core[i] != u16::MAX && requests.core[i] != core.0);
-        requests.sent[i] = sent.0;
-        requests.ready[i] = ready.0;
-        requests.due[i] = due;
-        requests.target[i] = target;
-        requests.core[i] = core.0;
-        requests.mark_sent(i, reused);
-    }
-
-    /// The last count that says something wins, field by field.
-    fn usage(&mut self, i: usize, usage: Usage) {
-        let requests = &mut self.requests;
-        let columns = [
-            (&mut requests.prompt_tokens[i], usage.prompt_tokens),
-            (&mut requests.completion_tokens[i], usage.completion_tokens),
-            (&mut requests.cached_tokens[i], usage.cached_tokens),
-            (&mut requests.reasoning_tokens[i], usage.reasoning_tokens),
-        ];
-        for (column, tokens) in columns {
-            if tokens != UNKNOWN_TOKENS {
-                *column = tokens;
-            }
-        }
+        let (planned_due, planned_core) = (page.due[at], page.core[at]);
+        self.changed_dues += u64::from(planned_due != NO_TIME && planned_due != due);
+        self.moved += u64::from(planned_core != u16::MAX && planned_core != core.0);
+        self.bursts_changed |= planned_due != due || planned_core != core.0;
+        page.sent[at] = sent.0;
+        page.ready[at] = ready.0;
+        page.due[at] = due;
+        page.target[at] = target;
+        page.core[at] = core.0;
     }
 
     fn done(&mut self, i: usize, record: &Record) {
@@ -187,56 +186,54 @@ impl Join {
         else {
             return;
         };
-        if self.requests.class(i).is_some() {
+        let mut entry = self.requests.entry(i);
+        if entry.has_ended() {
             self.repeated_ends += 1;
             return;
         }
-        self.requests.done[i] = time.0;
-        self.requests.response_bytes[i] = response_bytes;
-        self.requests.status[i] = status.unwrap_or(0);
-        self.requests.set_end(i, class, finish, flags.0);
+        entry.set_end(class, finish, flags.0);
+        let Entry { page, at } = entry;
+        page.done[at] = time.0;
+        page.response_bytes[at] = response_bytes;
+        page.status[at] = status.unwrap_or(0);
     }
 
-    /// Second pass: the content events find their places.
-    pub(super) fn events(&mut self, block: &RecordBlock<'_>, chunks: &mut Chunks) {
-        for bytes in block.raw() {
-            if let Some(event) = Record::decode_chunk(bytes) {
-                self.place(event, chunks);
-            } else if let Some(Record::Chunks { request, time, together }) = Record::decode(bytes) {
-                together.events(request, time).for_each(|event| self.place(event, chunks));
-            }
+    /// The content events so far; with them, everything about requests is up to date.
+    pub(super) fn snapshot(&mut self) -> Chunks {
+        let chunks = self.events.snapshot(&mut self.requests, &mut self.touched);
+        self.settle();
+        chunks
+    }
+
+    /// All content events. Nothing comes after them.
+    pub(super) fn finish(&mut self) -> Chunks {
+        let events = std::mem::take(&mut self.events);
+        let chunks = events.finish(&mut self.requests, &mut self.touched);
+        self.settle();
+        chunks
+    }
+
+    /// Looks at what has changed.
+    fn settle(&mut self) {
+        for request in std::mem::take(&mut self.touched) {
+            let i = request as usize;
+            let backwards = runs_backwards(&self.requests, i);
+            let ends_only = !self.requests.was_sent(i) && self.requests.first_byte(i).is_some();
+            let mut entry = self.requests.entry(i);
+            let [was_backwards, was_ends_only] = entry.settle([backwards, ends_only]);
+            self.backwards = self.backwards + u64::from(backwards) - u64::from(was_backwards);
+            self.ends_only = self.ends_only + u64::from(ends_only) - u64::from(was_ends_only);
         }
-    }
-
-    #[inline]
-    fn place(&mut self, event: ContentEvent, chunks: &mut Chunks) {
-        let i = event.request.as_usize();
-        if let Some(place) = self.counts.get_mut(i) {
-            let ContentEvent { time, kind, tokens, bytes, .. } = event;
-            chunks.put(i, *place, Chunk { time, tokens, bytes, kind });
-            *place += 1;
-        }
-    }
-
-    /// Orders each request's events and notes the four that have columns of their own.
-    pub(super) fn first_and_last(&mut self, chunks: &mut Chunks) {
-        for i in 0..self.requests.len() {
-            chunks.sort_row(i);
-            let row = chunks.row(i);
-            let times = row.times();
-            let (Some(&first), Some(&last)) = (times.first(), times.last()) else { continue };
-            self.requests.first_token[i] = first;
-            self.requests.last_token[i] = last;
-            self.requests.second_token[i] = times.get(1).copied().unwrap_or(NO_TIME);
-            let output = row.iter().find(|chunk| chunk.kind != ChunkKind::REASONING);
-            self.requests.first_output_token[i] = output.map_or(NO_TIME, |chunk| chunk.time.0);
+        if std::mem::take(&mut self.bursts_changed) {
+            mark_bursts(&mut self.requests);
         }
     }
 
     /// The failures' words, joined from their parts.
-    pub(super) fn error_texts(&mut self) -> Vec<(u32, Box<str>)> {
-        self.texts.sort_by_key(|&(request, part, ..)| (request, part));
-        self.texts
+    pub(super) fn error_texts(&self) -> Vec<(u32, Box<str>)> {
+        let mut texts = self.texts.clone();
+        texts.sort_by_key(|&(request, part, ..)| (request, part));
+        texts
             .chunk_by(|a, b| a.0 == b.0)
             .map(|parts| {
                 let bytes: Vec<u8> = parts
@@ -249,8 +246,13 @@ impl Join {
             .collect()
     }
 
-    /// What the records contradict.
-    pub(super) fn warnings(&self, footer: Option<&Footer>) -> Vec<String> {
+    /// What the records contradict; `strangers` are about requests that nobody knows.
+    pub(super) fn warnings(
+        &self,
+        footer: Option<&Footer>,
+        anchors: &[Anchor],
+        strangers: u64,
+    ) -> Vec<String> {
         const RECORDS: [&str; 2] = ["record is", "records are"];
         const HAVE: [&str; 2] = ["request has", "requests have"];
         const WERE: [&str; 2] = ["request was", "requests were"];
@@ -262,14 +264,10 @@ impl Join {
             .count() as u64;
         let lost = self.losses.iter().fold(0_u64, |sum, loss| sum.saturating_add(loss.count));
         let lost = lost.max(footer.map_or(0, |footer| footer.lost_records));
-        let backwards = (0..requests.len()).filter(|&i| runs_backwards(requests, i)).count();
-        let ends_only = (0..requests.len())
-            .filter(|&i| !requests.was_sent(i) && requests.first_byte(i).is_some())
-            .count();
         let counts = [
             (lost, RECORDS, " missing: no room while the run went on"),
             (self.unknown_records, RECORDS, " of a kind that this version does not know"),
-            (self.strangers, RECORDS, " about requests that were not planned; ignored"),
+            (strangers, RECORDS, " about requests that were not planned; ignored"),
             (repeated, HAVE, " more than one sending; the first counts"),
             (self.repeated_ends, HAVE, " more than one end; the first counts"),
             (self.changed_dues, WERE, " due at another time than planned"),
@@ -279,16 +277,17 @@ impl Join {
                 ["content event claims", "content events claim"],
                 " more than 16,777,215 tokens; clipped",
             ),
-            (backwards as u64, HAVE, " times that run backwards"),
-            (ends_only as u64, HAVE, " an answer but no sending; it was lost"),
+            (self.backwards, HAVE, " times that run backwards"),
+            (self.ends_only, HAVE, " an answer but no sending; it was lost"),
         ];
         let mut words = counted_words(&counts);
-        words.extend(wall_step(&self.anchors));
+        words.extend(wall_step(anchors));
         words
     }
 }
 
-fn request_of(record: &Record) -> Option<RequestIndex> {
+/// The request that a record is about.
+pub(super) const fn request_of(record: &Record) -> Option<RequestIndex> {
     match *record {
         Record::Dispatch { request, .. }
         | Record::SentEnd { request, .. }
@@ -298,14 +297,30 @@ fn request_of(record: &Record) -> Option<RequestIndex> {
         | Record::Chunks { request, .. }
         | Record::Usage { request, .. }
         | Record::Done { request, .. }
-        | Record::Text { request, .. } => Some(request),
+        | Record::Text { request, .. }
+        | Record::Step { request, .. } => Some(request),
         Record::Stall { .. }
         | Record::Connect { .. }
         | Record::Lost { .. }
         | Record::Anchor { .. }
-        | Record::Step { .. }
         | Record::User { .. }
         | Record::Assessment { .. } => None,
+    }
+}
+
+/// The last count that says something wins, field by field.
+fn set_usage(entry: Entry<'_>, usage: Usage) {
+    let Entry { page, at } = entry;
+    let columns = [
+        (&mut page.prompt_tokens[at], usage.prompt_tokens),
+        (&mut page.completion_tokens[at], usage.completion_tokens),
+        (&mut page.cached_tokens[at], usage.cached_tokens),
+        (&mut page.reasoning_tokens[at], usage.reasoning_tokens),
+    ];
+    for (column, tokens) in columns {
+        if tokens != UNKNOWN_TOKENS {
+            *column = tokens;
+        }
     }
 }
 
@@ -329,15 +344,13 @@ fn runs_backwards(requests: &Requests, i: usize) -> bool {
 }
 
 /// Marks requests of one core that are due at one instant.
-pub(super) fn mark_bursts(requests: &mut Requests) {
-    let mut dues: Vec<(u16, i64, usize)> = (0..requests.len())
-        .filter(|&i| requests.due[i] != NO_TIME)
-        .map(|i| (requests.core[i], requests.due[i], i))
-        .collect();
+fn mark_bursts(requests: &mut Requests) {
+    let of = |i: usize| requests.due(i).map(|due| (requests.core(i), due, i));
+    let mut dues: Vec<_> = (0..requests.len()).filter_map(of).collect();
     dues.sort_unstable();
-    for burst in dues.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).filter(|burst| burst.len() > 1) {
+    for burst in dues.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
         for &(_, _, i) in burst {
-            requests.mark_burst(i);
+            requests.set_burst(i, burst.len() > 1);
         }
     }
 }

@@ -1,28 +1,46 @@
 //! One run, finished or not, as columns: the only thing metrics, exports and the viewer read.
 //!
-//! [`Run::read`] joins a log's records to its plan. It is made once and never changes. It holds
-//! what the log says and nothing derived; every number that needs a formula is in
-//! [`crate::metrics`]. Whatever the log lacks is `None` here, and what is wrong with it is said in
-//! [`Run::warnings`], in words.
+//! [`Run::read`] joins a log's records to its plan; a [`Reader`] does it while the bytes arrive. A
+//! run is made once and never changes: of a log that grows, later states are further runs, which
+//! share what has not changed. It holds what the log says and nothing derived; every number that
+//! needs a formula is in [`crate::metrics`]. Whatever the log lacks is `None` here, and what is
+//! wrong with it is said in [`Run::warnings`], in words.
 //!
 //! Requests are numbered as in the plan (send order). Times are nanoseconds from the schedule's
-//! zero. Building reads the file twice and needs about 170 bytes per request, 16 per content event.
+//! zero. Reading goes through the file once and needs about 300 bytes per request, its row of the
+//! plan included, and 16 per content event.
 
-mod build;
 mod cast;
 pub mod chunks;
 pub mod events;
+mod faults;
+mod grouping;
 mod join;
+mod preamble;
+pub mod prefixes;
+#[cfg(test)]
+mod properties;
+pub mod reader;
 pub mod requests;
+mod strangers;
 pub mod users;
 
 pub use chunks::{Chunk, ChunkRow, Chunks};
 pub use events::{Anchor, Connect, Loss, Stall, Stalls};
+pub use prefixes::{Path, Prefixes};
+pub use reader::{Reader, Tail};
 pub use requests::{End, Requests};
 pub use users::{Left, Limit, User, Users};
 
+use std::sync::Arc;
+
+use crate::log::prefix_rows::SHARED_BY_ALL;
 use crate::log::{Footer, LogError, Manifest, PlanRow, RecordedRow};
 use crate::units::RequestIndex;
+
+/// Bytes that are read between two words about progress. Few in tests, so that small logs have many
+/// seams.
+const WINDOW_BYTES: usize = if cfg!(test) { 5_000 } else { 4 << 20 };
 
 /// How far a log goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +64,9 @@ pub struct Run {
     /// How it ended, if the log was closed.
     pub footer: Option<Footer>,
     /// What was planned, in send order, or what users sent. A row lost to damage has `row` 0.
-    pub plan: Vec<PlanRow>,
+    pub plan: Arc<Vec<PlanRow>>,
     /// The sessions' names, by session index; empty where a name was lost.
-    pub sessions: Vec<String>,
+    pub sessions: Arc<Vec<String>>,
     /// What happened, one entry per planned request.
     pub requests: Requests,
     /// The content events of each request.
@@ -70,7 +88,9 @@ pub struct Run {
     /// Users, if the run was driven by users; then [`Run::plan`] has one row per request that left,
     /// and [`Run::sessions`] are the users' names.
     pub users: Option<Users>,
-    recorded: Vec<RecordedRow>,
+    /// Which prompts begin alike; `None` where the log does not say.
+    pub prefixes: Option<Arc<Prefixes>>,
+    recorded: Arc<Vec<RecordedRow>>,
     texts: Vec<(u32, Box<str>)>,
 }
 
@@ -93,7 +113,21 @@ impl Run {
         bytes: &[u8],
         progress: &dyn Fn(f32) -> bool,
     ) -> Result<Self, LogError> {
-        build::build(bytes, progress)
+        let mut reader = Reader::new();
+        let mut window = WINDOW_BYTES;
+        loop {
+            let offset = reader.offset();
+            report(progress, share(offset, bytes.len()))?;
+            let end = bytes.len().min(offset.saturating_add(window));
+            let taken = reader.feed(&bytes[offset..end])?;
+            if end == bytes.len() {
+                report(progress, 1.0)?;
+                let rest = &bytes[reader.offset()..];
+                return reader.finish(rest);
+            }
+            // A block may be longer than the window.
+            window = if taken == 0 { window.saturating_mul(2) } else { WINDOW_BYTES };
+        }
     }
 
     /// The name of request `i`'s session.
@@ -122,6 +156,21 @@ impl Run {
         Some(&self.recorded[place])
     }
 
+    /// The blocks of request `i`'s prompt, if the log says which; they are places in
+    /// [`Run::prefixes`].
+    #[must_use]
+    pub fn path(&self, i: usize) -> Option<Path> {
+        let prefixes = self.prefixes.as_deref()?;
+        let Some(users) = &self.users else { return prefixes.path(i) };
+        let path = prefixes.path(users.template(i)? as usize)?;
+        if path.copy == SHARED_BY_ALL {
+            return Some(path);
+        }
+        // What a conversation has in common is its own in each of its uses.
+        let user = users.root(self.plan[i].session)?;
+        Some(Path { copy: u32::from(user.copy), ..path })
+    }
+
     /// Wall clock at the schedule's zero, nanoseconds since 1970.
     #[must_use]
     pub fn started_unix_ns(&self) -> u64 {
@@ -134,6 +183,16 @@ impl Run {
     pub fn is_whole(&self) -> bool {
         self.footer.is_some() && self.damaged_bytes == 0
     }
+}
+
+fn report(progress: &dyn Fn(f32) -> bool, share: f32) -> Result<(), LogError> {
+    if progress(share.min(1.0)) { Ok(()) } else { Err(LogError::Cancelled) }
+}
+
+/// How far `at` is on the way to `of`.
+#[expect(clippy::cast_precision_loss, reason = "progress needs no more than a few digits")]
+fn share(at: usize, of: usize) -> f32 {
+    at as f32 / of.max(1) as f32
 }
 
 #[cfg(test)]

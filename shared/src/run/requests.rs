@@ -1,9 +1,12 @@
 //! Everything the log says about each planned request, one column per fact.
 //!
-//! Columns are plain vectors with a sentinel inside and `Option` outside, so reading a value is one
-//! load and a comparison and never allocates. Index `i` is the request's place in the plan; an
-//! index beyond [`Requests::len`] panics like a slice. Nothing here is derived: differences, rates
-//! and shares are [`crate::metrics`]'s.
+//! Columns are plain arrays with a sentinel inside and `Option` outside, so reading a value is two
+//! loads and a comparison and never allocates. They are cut into pages, which a clone shares: a
+//! later state of a growing run costs what has changed. Index `i` is the request's place in the
+//! plan; an index beyond [`Requests::len`] panics or finds nothing known. Nothing here is derived:
+//! differences, rates and shares are [`crate::metrics`]'s.
+
+use std::sync::Arc;
 
 use crate::log::{Class, DoneFlags, FinishReason, Outcome, UNKNOWN_TOKENS};
 use crate::units::{CoreIndex, RunNanos};
@@ -16,6 +19,12 @@ const NO_CLASS: u8 = u8::MAX;
 const MARK_SENT: u8 = 1;
 const MARK_REUSED: u8 = 2;
 const MARK_BURST: u8 = 4;
+/// Something about it has changed since the last picture of the run; in no picture.
+const MARK_TOUCHED: u8 = 8;
+/// Its times run backwards.
+const MARK_BACKWARDS: u8 = 16;
+/// It has an answer and no sending.
+const MARK_ENDS_ONLY: u8 = 32;
 
 /// How a request ended, or why that is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,37 +39,85 @@ pub enum End {
     NotReached,
 }
 
+/// Requests of a page. A page is the unit that a later state of a growing run shares with an
+/// earlier one, or copies when something in it changes. Small in tests, so that small logs have many.
+pub(super) const PAGE: usize = 1 << PAGE_BITS;
+const PAGE_BITS: u32 = if cfg!(test) { 4 } else { 10 };
+
 /// One entry per planned request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
-    pub(super) due: Vec<i64>,
-    pub(super) ready: Vec<i64>,
-    pub(super) sent: Vec<i64>,
-    pub(super) sent_end: Vec<i64>,
-    pub(super) first_byte: Vec<i64>,
-    pub(super) first_event: Vec<i64>,
-    pub(super) first_token: Vec<i64>,
-    pub(super) first_output_token: Vec<i64>,
-    pub(super) second_token: Vec<i64>,
-    pub(super) last_token: Vec<i64>,
-    pub(super) done: Vec<i64>,
-    pub(super) sent_bytes: Vec<u64>,
-    pub(super) response_bytes: Vec<u64>,
-    pub(super) prompt_tokens: Vec<u32>,
-    pub(super) completion_tokens: Vec<u32>,
-    pub(super) cached_tokens: Vec<u32>,
-    pub(super) reasoning_tokens: Vec<u32>,
-    pub(super) chunk_tokens: Vec<u64>,
-    pub(super) connection: Vec<u32>,
-    pub(super) status: Vec<u16>,
-    pub(super) target: Vec<u16>,
-    pub(super) core: Vec<u16>,
-    class: Vec<u8>,
-    finish: Vec<u8>,
-    flags: Vec<u8>,
-    marks: Vec<u8>,
+    pages: Vec<Arc<Page>>,
+    length: usize,
     /// The log has a footer, so silence about a request means that it never left.
     pub(super) closed: bool,
+}
+
+/// The columns of some requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) due: [i64; PAGE],
+    pub(super) ready: [i64; PAGE],
+    pub(super) sent: [i64; PAGE],
+    pub(super) sent_end: [i64; PAGE],
+    pub(super) first_byte: [i64; PAGE],
+    pub(super) first_event: [i64; PAGE],
+    pub(super) first_token: [i64; PAGE],
+    pub(super) first_output_token: [i64; PAGE],
+    pub(super) second_token: [i64; PAGE],
+    pub(super) last_token: [i64; PAGE],
+    pub(super) done: [i64; PAGE],
+    pub(super) sent_bytes: [u64; PAGE],
+    pub(super) response_bytes: [u64; PAGE],
+    pub(super) chunk_tokens: [u64; PAGE],
+    pub(super) prompt_tokens: [u32; PAGE],
+    pub(super) completion_tokens: [u32; PAGE],
+    pub(super) cached_tokens: [u32; PAGE],
+    pub(super) reasoning_tokens: [u32; PAGE],
+    pub(super) connection: [u32; PAGE],
+    pub(super) status: [u16; PAGE],
+    pub(super) target: [u16; PAGE],
+    pub(super) core: [u16; PAGE],
+    class: [u8; PAGE],
+    finish: [u8; PAGE],
+    flags: [u8; PAGE],
+    marks: [u8; PAGE],
+}
+
+/// Requests of which nothing is known yet.
+static UNKNOWN: Page = Page {
+    due: [NO_TIME; PAGE],
+    ready: [NO_TIME; PAGE],
+    sent: [NO_TIME; PAGE],
+    sent_end: [NO_TIME; PAGE],
+    first_byte: [NO_TIME; PAGE],
+    first_event: [NO_TIME; PAGE],
+    first_token: [NO_TIME; PAGE],
+    first_output_token: [NO_TIME; PAGE],
+    second_token: [NO_TIME; PAGE],
+    last_token: [NO_TIME; PAGE],
+    done: [NO_TIME; PAGE],
+    sent_bytes: [u64::MAX; PAGE],
+    response_bytes: [u64::MAX; PAGE],
+    chunk_tokens: [0; PAGE],
+    prompt_tokens: [UNKNOWN_TOKENS; PAGE],
+    completion_tokens: [UNKNOWN_TOKENS; PAGE],
+    cached_tokens: [UNKNOWN_TOKENS; PAGE],
+    reasoning_tokens: [UNKNOWN_TOKENS; PAGE],
+    connection: [u32::MAX; PAGE],
+    status: [0; PAGE],
+    target: [u16::MAX; PAGE],
+    core: [u16::MAX; PAGE],
+    class: [NO_CLASS; PAGE],
+    finish: [0; PAGE],
+    flags: [0; PAGE],
+    marks: [0; PAGE],
+};
+
+/// One request, to be written to.
+pub(super) struct Entry<'a> {
+    pub(super) page: &'a mut Page,
+    pub(super) at: usize,
 }
 
 macro_rules! times {
@@ -69,7 +126,7 @@ macro_rules! times {
         #[must_use]
         #[inline]
         pub fn $name(&self, i: usize) -> Option<RunNanos> {
-            known_time(self.$name[i])
+            known_time(self.column(i, |page| &page.$name))
         })*
     };
 }
@@ -80,57 +137,41 @@ macro_rules! tokens {
         #[must_use]
         #[inline]
         pub fn $name(&self, i: usize) -> Option<u32> {
-            Some(self.$name[i]).filter(|&tokens| tokens != UNKNOWN_TOKENS)
+            Some(self.column(i, |page| &page.$name)).filter(|&tokens| tokens != UNKNOWN_TOKENS)
         })*
     };
 }
 
 impl Requests {
-    /// `n` requests of which nothing is known yet.
-    pub(super) fn unknown(n: usize) -> Self {
-        let times = || vec![NO_TIME; n];
-        let tokens = || vec![UNKNOWN_TOKENS; n];
-        Self {
-            due: times(),
-            ready: times(),
-            sent: times(),
-            sent_end: times(),
-            first_byte: times(),
-            first_event: times(),
-            first_token: times(),
-            first_output_token: times(),
-            second_token: times(),
-            last_token: times(),
-            done: times(),
-            sent_bytes: vec![u64::MAX; n],
-            response_bytes: vec![u64::MAX; n],
-            prompt_tokens: tokens(),
-            completion_tokens: tokens(),
-            cached_tokens: tokens(),
-            reasoning_tokens: tokens(),
-            chunk_tokens: vec![0; n],
-            connection: vec![u32::MAX; n],
-            status: vec![0; n],
-            target: vec![u16::MAX; n],
-            core: vec![u16::MAX; n],
-            class: vec![NO_CLASS; n],
-            finish: vec![0; n],
-            flags: vec![0; n],
-            marks: vec![0; n],
-            closed: false,
+    /// Makes the requests that many, if they are fewer; of the new ones nothing is known yet.
+    pub(super) fn grow(&mut self, length: usize) {
+        while self.pages.len() * PAGE < length {
+            self.pages.push(Arc::new(UNKNOWN.clone()));
         }
+        self.length = self.length.max(length);
+    }
+
+    /// Request `i`, to be written to.
+    #[inline]
+    pub(super) fn entry(&mut self, i: usize) -> Entry<'_> {
+        Entry { page: Arc::make_mut(&mut self.pages[i >> PAGE_BITS]), at: i % PAGE }
+    }
+
+    #[inline]
+    fn column<T: Copy>(&self, i: usize, of: impl Fn(&Page) -> &[T; PAGE]) -> T {
+        of(&self.pages[i >> PAGE_BITS])[i % PAGE]
     }
 
     /// How many requests the plan has.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.sent.len()
+    pub const fn len(&self) -> usize {
+        self.length
     }
 
     /// Whether nothing was planned.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.sent.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
     }
 
     times! {
@@ -175,28 +216,28 @@ impl Requests {
     #[inline]
     pub fn intended(&self, i: usize) -> Option<RunNanos> {
         // The sentinel is the smallest number, so the larger of the two is the known one.
-        known_time(self.due[i].max(self.ready[i]))
+        known_time(self.column(i, |page| &page.due).max(self.column(i, |page| &page.ready)))
     }
 
     /// Whether it left.
     #[must_use]
     #[inline]
     pub fn was_sent(&self, i: usize) -> bool {
-        self.marks[i] & MARK_SENT != 0
+        self.column(i, |page| &page.marks) & MARK_SENT != 0
     }
 
     /// Whether it left on a connection that had carried an earlier request.
     #[must_use]
     #[inline]
     pub fn connection_reused(&self, i: usize) -> Option<bool> {
-        self.was_sent(i).then_some(self.marks[i] & MARK_REUSED != 0)
+        self.was_sent(i).then_some(self.column(i, |page| &page.marks) & MARK_REUSED != 0)
     }
 
     /// Whether another request of its core is due at the same instant.
     #[must_use]
     #[inline]
     pub fn in_burst(&self, i: usize) -> bool {
-        self.marks[i] & MARK_BURST != 0
+        self.column(i, |page| &page.marks) & MARK_BURST != 0
     }
 
     /// The sum of its content events' own token counts (one each unless the server's running usage
@@ -204,70 +245,71 @@ impl Requests {
     #[must_use]
     #[inline]
     pub fn chunk_tokens(&self, i: usize) -> u64 {
-        self.chunk_tokens[i]
+        self.column(i, |page| &page.chunk_tokens)
     }
 
     /// The core that sent it, or was to.
     #[must_use]
     #[inline]
     pub fn core(&self, i: usize) -> Option<CoreIndex> {
-        Some(CoreIndex(self.core[i])).filter(|&core| core != CoreIndex::CONDUCTOR)
+        let core = CoreIndex(self.column(i, |page| &page.core));
+        (core != CoreIndex::CONDUCTOR).then_some(core)
     }
 
     /// Index into the manifest's targets.
     #[must_use]
     #[inline]
     pub fn target(&self, i: usize) -> Option<u16> {
-        Some(self.target[i]).filter(|&target| target != u16::MAX)
+        Some(self.column(i, |page| &page.target)).filter(|&target| target != u16::MAX)
     }
 
     /// Its core's own number of the connection that carried it.
     #[must_use]
     #[inline]
     pub fn connection(&self, i: usize) -> Option<u32> {
-        Some(self.connection[i]).filter(|&connection| connection != u32::MAX)
+        Some(self.column(i, |page| &page.connection)).filter(|&connection| connection != u32::MAX)
     }
 
     /// Bytes of head and body that the kernel accepted.
     #[must_use]
     #[inline]
     pub fn sent_bytes(&self, i: usize) -> Option<u64> {
-        Some(self.sent_bytes[i]).filter(|&bytes| bytes != u64::MAX)
+        Some(self.column(i, |page| &page.sent_bytes)).filter(|&bytes| bytes != u64::MAX)
     }
 
     /// Bytes of the answer, head included.
     #[must_use]
     #[inline]
     pub fn response_bytes(&self, i: usize) -> Option<u64> {
-        Some(self.response_bytes[i]).filter(|&bytes| bytes != u64::MAX)
+        Some(self.column(i, |page| &page.response_bytes)).filter(|&bytes| bytes != u64::MAX)
     }
 
     /// HTTP status, if a head arrived.
     #[must_use]
     #[inline]
     pub fn status(&self, i: usize) -> Option<u16> {
-        Some(self.status[i]).filter(|&status| status != 0)
+        Some(self.column(i, |page| &page.status)).filter(|&status| status != 0)
     }
 
     /// Why the model stopped, if the answer ended.
     #[must_use]
     #[inline]
     pub fn finish(&self, i: usize) -> FinishReason {
-        FinishReason::from_number(self.finish[i])
+        FinishReason::from_number(self.column(i, |page| &page.finish))
     }
 
     /// Rare facts about its end.
     #[must_use]
     #[inline]
     pub fn flags(&self, i: usize) -> DoneFlags {
-        DoneFlags(self.flags[i])
+        DoneFlags(self.column(i, |page| &page.flags))
     }
 
     /// How it ended, as the log says it.
     #[must_use]
     #[inline]
     pub fn class(&self, i: usize) -> Option<Class> {
-        Class::from_number(self.class[i])
+        Class::from_number(self.column(i, |page| &page.class))
     }
 
     /// How it ended, or why that is not known.
@@ -297,21 +339,57 @@ impl Requests {
     #[must_use]
     #[inline]
     pub fn is_ok(&self, i: usize) -> bool {
-        self.class[i] == Class::Ok as u8
+        self.column(i, |page| &page.class) == Class::Ok as u8
     }
 
-    pub(super) fn mark_sent(&mut self, i: usize, reused: bool) {
-        self.marks[i] |= MARK_SENT | if reused { MARK_REUSED } else { 0 };
+    /// Says whether it is in a burst, without copying a page that says so already.
+    pub(super) fn set_burst(&mut self, i: usize, burst: bool) {
+        if self.in_burst(i) != burst {
+            let entry = self.entry(i);
+            entry.page.marks[entry.at] ^= MARK_BURST;
+        }
+    }
+}
+
+impl Entry<'_> {
+    #[inline]
+    pub(super) const fn was_sent(&self) -> bool {
+        self.page.marks[self.at] & MARK_SENT != 0
     }
 
-    pub(super) fn mark_burst(&mut self, i: usize) {
-        self.marks[i] |= MARK_BURST;
+    #[inline]
+    pub(super) const fn has_ended(&self) -> bool {
+        self.page.class[self.at] != NO_CLASS
     }
 
-    pub(super) fn set_end(&mut self, i: usize, class: Class, finish: FinishReason, flags: u8) {
-        self.class[i] = class as u8;
-        self.finish[i] = finish as u8;
-        self.flags[i] = flags;
+    pub(super) const fn mark_sent(&mut self, reused: bool) {
+        self.page.marks[self.at] |= MARK_SENT | if reused { MARK_REUSED } else { 0 };
+    }
+
+    pub(super) const fn set_end(&mut self, class: Class, finish: FinishReason, flags: u8) {
+        self.page.class[self.at] = class as u8;
+        self.page.finish[self.at] = finish as u8;
+        self.page.flags[self.at] = flags;
+    }
+
+    /// Notes that something about it has changed; `false` if that was noted already.
+    #[inline]
+    pub(super) const fn touch(&mut self) -> bool {
+        let marks = &mut self.page.marks[self.at];
+        let first = *marks & MARK_TOUCHED == 0;
+        *marks |= MARK_TOUCHED;
+        first
+    }
+
+    /// It has been looked at: its times run backwards or not, it has an answer without a sending or
+    /// not. Says what was found before.
+    pub(super) const fn settle(&mut self, [backwards, ends_only]: [bool; 2]) -> [bool; 2] {
+        let marks = &mut self.page.marks[self.at];
+        let before = [*marks & MARK_BACKWARDS != 0, *marks & MARK_ENDS_ONLY != 0];
+        *marks &= !(MARK_TOUCHED | MARK_BACKWARDS | MARK_ENDS_ONLY);
+        *marks |= if backwards { MARK_BACKWARDS } else { 0 };
+        *marks |= if ends_only { MARK_ENDS_ONLY } else { 0 };
+        before
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn rows(run: &Run, users: &Users) -> Vec<Vec<Cell>> {
 
 fn asked(run: &Run, users: &Users) -> Vec<Asked> {
     let mut asked = vec![Asked::default(); users.users.len()];
-    for row in &run.plan {
+    for row in run.plan.iter() {
         let Some(own) = asked.get_mut(row.session.as_usize()) else { continue };
         own.first_tokens = own.first_tokens.or(row.input_tokens);
         let hits = row.ideal_set_tokens.zip(run.manifest.trace.block_tokens);
