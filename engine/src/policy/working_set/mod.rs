@@ -15,7 +15,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::agentic::Scope;
 use onbeat_shared::trace::blocks::Mixing;
+use onbeat_shared::trace::record::Record;
 use onbeat_shared::units::RunNanos;
+
+use crate::plan::stretches::{NOTHING, Stretches};
 
 /// The blocks in use, as of the last instant it was asked for.
 #[derive(Debug)]
@@ -72,9 +75,6 @@ enum Shape {
     /// Anything: lists, and stretches of one block.
     Lists(Vec<Box<[u32]>>),
 }
-
-/// What the first stretch of a record follows.
-const NOTHING: u32 = u32::MAX;
 
 impl WorkingSet {
     /// Nothing is in use yet.
@@ -184,17 +184,23 @@ impl WorkingSet {
 impl Space {
     /// The space of these records, and the last stretch of each.
     fn of(trace: &Trace, records: &[u32], is_global: bool) -> (Self, Vec<Option<u32>>) {
-        let mut tree = Tree::default();
+        let ids = &trace.blocks;
+        let mut tree = Stretches::default();
+        // While each id stands in one place of the tree, a stretch is all there is of its blocks.
+        let mut seen: HashSet<u64, Mixing> = HashSet::default();
         let mut ends = Vec::with_capacity(records.len());
         for &record in records {
-            match tree.add(trace, record) {
-                Some(end) => ends.push(end),
-                None => return Self::of_lists(trace, records, is_global),
+            let &Record { first_block, block_count, .. } = &trace.records[record as usize];
+            let found = tree.find(ids, first_block, block_count);
+            let new = first_block + u64::from(found.depth);
+            if !ids.slice(new, block_count - found.depth).iter().all(|id| seen.insert(id)) {
+                return Self::of_lists(trace, records, is_global);
             }
+            let end = tree.add(ids, first_block, block_count, found).end;
+            ends.push((end != NOTHING).then_some(end));
         }
-        let lengths = tree.nodes.iter().map(|node| node.blocks).collect();
-        let shape = Shape::Tree(tree.nodes.iter().map(|node| node.follows).collect());
-        let ends = ends.into_iter().map(|end| (end != NOTHING).then_some(end)).collect();
+        let lengths = tree.all().iter().map(|stretch| stretch.blocks).collect();
+        let shape = Shape::Tree(tree.all().iter().map(|stretch| stretch.follows).collect());
         (Self { is_global, lengths, shape }, ends)
     }
 
@@ -231,69 +237,6 @@ impl Space {
             }
             Shape::Lists(lists) => lists[end as usize].iter().copied().for_each(each),
         }
-    }
-}
-
-/// Records as paths of a tree of stretches, while each id stands in one place of it.
-#[derive(Default)]
-struct Tree {
-    nodes: Vec<Node>,
-    /// By what it follows and its first id.
-    children: HashMap<(u32, u64), u32>,
-    seen: HashSet<u64, Mixing>,
-}
-
-#[derive(Clone, Copy)]
-struct Node {
-    follows: u32,
-    /// Its blocks, in the trace's arena.
-    first: u64,
-    blocks: u32,
-}
-
-impl Tree {
-    /// Where the record ends ([`NOTHING`] when it has no blocks); `None` when one of its ids stands
-    /// in two places.
-    fn add(&mut self, trace: &Trace, record: u32) -> Option<u32> {
-        let record = &trace.records[record as usize];
-        let (mut first, mut left) = (record.first_block, record.block_count);
-        let mut at = NOTHING;
-        while left > 0 {
-            let id = trace.blocks.slice(first, 1).id(0);
-            let Some(&child) = self.children.get(&(at, id)) else {
-                let ids = trace.blocks.slice(first, left);
-                if !ids.iter().all(|id| self.seen.insert(id)) {
-                    return None;
-                }
-                return Some(self.push(at, id, Node { follows: at, first, blocks: left }));
-            };
-            let node = self.nodes[child as usize];
-            let stretch = trace.blocks.slice(node.first, node.blocks);
-            let common = stretch.common_prefix(trace.blocks.slice(first, left));
-            let common = u32::try_from(common).expect("no more than a record's blocks");
-            at = if common < node.blocks { self.split(trace, child, common) } else { child };
-            first += u64::from(common);
-            left -= common;
-        }
-        Some(at)
-    }
-
-    fn push(&mut self, follows: u32, id: u64, node: Node) -> u32 {
-        let number = u32::try_from(self.nodes.len()).expect("no more stretches than blocks");
-        self.nodes.push(node);
-        self.children.insert((follows, id), number);
-        number
-    }
-
-    /// Makes the first blocks of a stretch one of their own, which it follows from now on.
-    fn split(&mut self, trace: &Trace, child: u32, blocks: u32) -> u32 {
-        let node = self.nodes[child as usize];
-        let id = |first| trace.blocks.slice(first, 1).id(0);
-        let upper = self.push(node.follows, id(node.first), Node { blocks, ..node });
-        let first = node.first + u64::from(blocks);
-        self.nodes[child as usize] = Node { follows: upper, first, blocks: node.blocks - blocks };
-        self.children.insert((upper, id(first)), child);
-        upper
     }
 }
 
