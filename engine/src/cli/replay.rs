@@ -143,6 +143,7 @@ impl Args {
             "users": json!(self.users),
             "server": json!(self.target),
             "requests": json!(self.body),
+            "goals": json!(self.goals),
             "run": run_flags,
         })
     }

@@ -97,7 +97,7 @@ pub enum Format {
 }
 
 /// Goals of a good request, as typed.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args, serde::Serialize)]
 pub struct GoalFlags {
     /// Goals as name:limit pairs, for example "ttft:500 itl:50": durations in milliseconds, at
     /// most; speeds and token counts, at least. The names are AIPerf's tags of a request's numbers
