@@ -43,6 +43,10 @@ pub enum BlockKind {
     Footer = 5,
     /// What the trace recorded of answers.
     Recorded = 6,
+    /// Blocks that the same prompts have.
+    Stretches = 7,
+    /// Which of those each prompt has.
+    Paths = 8,
 }
 
 impl BlockKind {
@@ -56,6 +60,8 @@ impl BlockKind {
             4 => Some(Self::Records),
             5 => Some(Self::Footer),
             6 => Some(Self::Recorded),
+            7 => Some(Self::Stretches),
+            8 => Some(Self::Paths),
             _ => None,
         }
     }
@@ -65,9 +71,12 @@ impl BlockKind {
     pub const fn payload_bytes_max(self) -> usize {
         match self {
             Self::Manifest | Self::Footer => JSON_BYTES_MAX,
-            Self::Plan | Self::Sessions | Self::Records | Self::Recorded => {
-                BLOCK_BYTES - BLOCK_HEADER_BYTES
-            }
+            Self::Plan
+            | Self::Sessions
+            | Self::Records
+            | Self::Recorded
+            | Self::Stretches
+            | Self::Paths => BLOCK_BYTES - BLOCK_HEADER_BYTES,
         }
     }
 }
@@ -156,7 +165,7 @@ pub fn recorded_blocks(
 }
 
 /// Rows of a fixed size as blocks of one kind.
-fn row_blocks<const BYTES: usize>(
+pub(super) fn row_blocks<const BYTES: usize>(
     kind: BlockKind,
     mut rows: impl Iterator<Item = [u8; BYTES]>,
 ) -> impl Iterator<Item = Vec<u8>> {

@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 
+pub use super::sample_prefixes::prefix_rows;
 use super::{
     BlockBuffer, ChunkKind, Class, Closing, DoneFlags, FinishReason, Footer, Host, Manifest,
-    Pacing, PlanRow, Record, RecordedRow, TraceSource, Usage, file_header_of, footer_block,
-    manifest_block, plan_blocks, recorded_blocks, session_blocks,
+    Pacing, PlanRow, PrefixRows, Record, RecordedRow, TraceSource, Usage, file_header_of,
+    footer_block, manifest_block, plan_blocks, prefix_blocks, recorded_blocks, session_blocks,
 };
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
@@ -34,6 +35,8 @@ pub struct Sample {
     pub records: Vec<(CoreIndex, Record)>,
     /// What the trace recorded of answers.
     pub recorded: Vec<RecordedRow>,
+    /// Which prompts begin alike.
+    pub prefixes: PrefixRows,
     /// Whether the log is closed.
     pub closed: bool,
     /// Why it was given up.
@@ -58,6 +61,7 @@ impl Sample {
             sessions: vec!["session_000000".to_owned()],
             records: Vec::new(),
             recorded: Vec::new(),
+            prefixes: PrefixRows::default(),
             closed: true,
             given_up: None,
             interrupted: false,
@@ -165,6 +169,7 @@ impl Sample {
         out.extend(plan_blocks(self.plan.iter().copied()).flatten());
         out.extend(session_blocks(&self.sessions).flatten());
         out.extend(recorded_blocks(self.recorded.iter().copied()).flatten());
+        out.extend(prefix_blocks(&self.prefixes).flatten());
         let mut records = self.records.clone();
         records.push((
             CoreIndex::CONDUCTOR,
@@ -224,6 +229,7 @@ pub fn sample(seed: u64, requests: u32) -> Sample {
     sample.manifest.seed = seed;
     sample.manifest.trace.rows = u64::from(requests);
     plan_sessions(&mut sample, &mut dice, requests);
+    sample.prefixes = super::sample_prefixes::of_sessions(&sample.plan);
     connects_and_stalls(&mut sample, &mut dice);
     let mut ends = vec![i64::MIN; sample.plan.len()];
     for i in 0..sample.plan.len() {

@@ -7,6 +7,8 @@
 
 use super::latency::count;
 use super::selection::Selection;
+use super::tokens;
+use crate::run::Run;
 
 /// The hit rates of the chosen requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,35 +28,75 @@ impl HitRates {
     #[must_use]
     pub fn of(selection: &Selection<'_>) -> Self {
         let run = selection.run();
-        let requests = &run.requests;
-        let (mut ideal, mut set, mut reported) = (Ratio::new(), Ratio::new(), Ratio::new());
-        let mut reporting = 0;
-        for i in selection.requests().filter(|&i| requests.was_sent(i)) {
-            let row = &run.plan[i];
-            ideal.add(row.ideal_cached_tokens, row.input_tokens);
-            set.add(row.ideal_set_tokens, row.input_tokens);
-            reported.add(requests.cached_tokens(i), requests.prompt_tokens(i));
-            reporting += u64::from(requests.cached_tokens(i).is_some());
+        let mut sums = Sums::default();
+        for i in selection.requests().filter(|&i| run.requests.was_sent(i)) {
+            sums.add(run, i);
         }
-        Self {
-            ideal: ideal.value(),
-            ideal_set_overlap: set.value(),
-            reported: reported.value(),
-            reporting,
+        sums.rates()
+    }
+}
+
+/// Sums of tokens over requests that left, from which hit rates are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Requests.
+    pub requests: u64,
+    /// Prompt tokens, reported or recorded.
+    pub input: u64,
+    /// Ideal hits, and the input tokens that they are of.
+    pub ideal: Ratio,
+    /// The same for blocks in any place.
+    pub set: Ratio,
+    /// Reported hits, and the reported prompt tokens that they are of.
+    pub reported: Ratio,
+    /// Requests that report cached tokens.
+    pub reporting: u64,
+}
+
+/// A part of a whole, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ratio {
+    /// The part.
+    pub part: u64,
+    /// The whole.
+    pub whole: u64,
+}
+
+impl Sums {
+    /// Adds request `i`, which left.
+    pub fn add(&mut self, run: &Run, i: usize) {
+        let (row, requests) = (&run.plan[i], &run.requests);
+        let cached = requests.cached_tokens(i);
+        self.requests += 1;
+        self.input = self.input.saturating_add(tokens::prompt(run, i).unwrap_or(0));
+        self.ideal.add(row.ideal_cached_tokens, row.input_tokens);
+        self.set.add(row.ideal_set_tokens, row.input_tokens);
+        self.reported.add(cached, requests.prompt_tokens(i));
+        self.reporting += u64::from(cached.is_some());
+    }
+
+    /// The rates.
+    #[must_use]
+    pub fn rates(&self) -> HitRates {
+        HitRates {
+            ideal: self.ideal.value(),
+            ideal_set_overlap: self.set.value(),
+            reported: self.reported.value(),
+            reporting: self.reporting,
         }
     }
 }
 
-struct Ratio {
-    part: u64,
-    whole: u64,
+/// Cached / prompt tokens of request `i`, as reported; `None` unless both are, and the prompt has
+/// tokens.
+#[must_use]
+pub fn reported_share(run: &Run, i: usize) -> Option<f64> {
+    let mut ratio = Ratio::default();
+    ratio.add(run.requests.cached_tokens(i), run.requests.prompt_tokens(i));
+    ratio.value()
 }
 
 impl Ratio {
-    const fn new() -> Self {
-        Self { part: 0, whole: 0 }
-    }
-
     fn add(&mut self, part: Option<u32>, whole: Option<u32>) {
         if let (Some(part), Some(whole)) = (part, whole) {
             self.part += u64::from(part);
@@ -62,7 +104,9 @@ impl Ratio {
         }
     }
 
-    fn value(&self) -> Option<f64> {
+    /// The share; `None` where there is nothing to be a part of.
+    #[must_use]
+    pub fn value(&self) -> Option<f64> {
         (self.whole > 0).then(|| count(self.part) / count(self.whole))
     }
 }
@@ -72,7 +116,6 @@ mod tests {
     use super::*;
     use crate::log::Class;
     use crate::log::sample::Sample;
-    use crate::run::Run;
 
     fn rates(answers: &[[Option<u32>; 3]]) -> HitRates {
         let mut sample = Sample::new();

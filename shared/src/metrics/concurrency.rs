@@ -10,6 +10,42 @@ use serde::Serialize;
 use super::selection::Selection;
 use super::steps::{Steps, TimeWeighted};
 use super::throughput::{Window, last_stamp};
+use crate::run::Run;
+use crate::units::RunNanos;
+
+/// What a request in the server is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Either phase: from sending to end.
+    InFlight,
+    /// From sending to first content event.
+    Prefill,
+    /// From first content event to end.
+    Decode,
+}
+
+/// From when to when request `i` was in a phase; `None` if it never was, as far as is known. A
+/// request without an end is in its last phase until `open_until`, or else until it was last heard
+/// of.
+#[must_use]
+pub fn phase(
+    run: &Run,
+    i: usize,
+    phase: Phase,
+    open_until: Option<RunNanos>,
+) -> Option<(RunNanos, RunNanos)> {
+    let requests = &run.requests;
+    let sent = requests.sent(i)?;
+    let end = || match requests.done(i) {
+        Some(done) => done,
+        None => open_until.or(last_stamp(run, i)).unwrap_or(sent),
+    };
+    match phase {
+        Phase::InFlight => Some((sent, end())),
+        Phase::Prefill => Some((sent, requests.first_token(i)?)),
+        Phase::Decode => Some((requests.first_token(i)?, end())),
+    }
+}
 
 /// Requests at once, in all and by phase, as functions of time.
 #[derive(Clone, Debug, Default)]
@@ -38,20 +74,17 @@ impl Curves {
     #[must_use]
     pub fn of(selection: &Selection<'_>) -> Self {
         let run = selection.run();
-        let spans = |from_token: bool, to_token: bool| {
+        let spans = |of: Phase| {
             let span = move |i: usize| {
-                let (sent, token) = (run.requests.sent(i)?, run.requests.first_token(i));
-                let end = last_stamp(run, i).unwrap_or(sent);
-                let start = if from_token { token? } else { sent };
-                let end = if to_token { token? } else { end };
+                let (start, end) = phase(run, i, of, None)?;
                 Some((start.0, end.0))
             };
             Steps::of_intervals(selection.requests().filter_map(span))
         };
         Self {
-            in_flight: spans(false, false),
-            prefill: spans(false, true),
-            decode: spans(true, false),
+            in_flight: spans(Phase::InFlight),
+            prefill: spans(Phase::Prefill),
+            decode: spans(Phase::Decode),
         }
     }
 
