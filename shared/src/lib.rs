@@ -10,6 +10,7 @@
 pub mod counted;
 pub mod export;
 pub mod foreign;
+pub mod import;
 pub mod log;
 pub mod metrics;
 pub mod run;

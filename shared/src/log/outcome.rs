@@ -151,6 +151,7 @@ classes! {
     41 TlsClosed ConnectError "tls_closed" "Closed or reset during the handshake.";
     42 TlsFailed ConnectError "tls_failed" "Any other failure of the handshake.";
     43 TlsBroken Disconnected "tls_broken" "A fatal alert or a damaged record in the middle of a session.";
+    44 FailedElsewhere Incomplete "failed_elsewhere" "Failed in a run of another tool, which does not say how.";
 }
 
 impl Class {

@@ -28,6 +28,7 @@ use super::throughput::{
 use super::tokens::Source;
 use super::users;
 use super::verdict::{Evidence, reasons};
+use crate::import;
 use crate::log::{Class, DoneFlags, Outcome};
 use crate::run::{End, Run, State};
 
@@ -37,7 +38,7 @@ const IN_FLIGHT: &str = "in_flight_when_log_ends";
 /// The numbers of a run, or of a time range of it.
 #[must_use]
 pub fn report(run: &Run, options: &ReportOptions) -> Report {
-    let selection = Selection::new(run, options.range);
+    let selection = Selection::of_list(run, options.range, options.requests.as_deref());
     let max_lateness_us = options.max_lateness_us.unwrap_or(run.manifest.max_lateness_us);
     let seconds = Window::of(&selection).and_then(Window::seconds);
     let sending = Sending::of(&selection, max_lateness_us);
@@ -51,6 +52,7 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
         max_lateness_us,
         state: run.state,
         given_up: run.footer.as_ref().and_then(|footer| footer.given_up.as_deref()),
+        measured_by: import::measured_by(run),
     });
     if lateness.binned {
         notes.binned.push("lateness_us");

@@ -32,6 +32,8 @@ pub struct Evidence<'a> {
     pub state: State,
     /// Why the run was given up, if it was.
     pub given_up: Option<&'a str>,
+    /// The other tool that measured it, if one did.
+    pub measured_by: Option<&'a str>,
 }
 
 /// The reasons why the schedule did not hold, each with its numbers and the next step; none if it
@@ -39,6 +41,12 @@ pub struct Evidence<'a> {
 #[must_use]
 pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     let (sending, limit) = (evidence.sending, evidence.max_lateness_us);
+    if let Some(tool) = evidence.measured_by {
+        return vec![format!(
+            "{tool} measured this run, and its file does not say when requests were scheduled: \
+             nobody can tell how late they left"
+        )];
+    }
     let mut reasons = Vec::new();
     if sending.planned == 0 {
         reasons.push(match sending.by_users {

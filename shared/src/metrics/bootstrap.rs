@@ -1,0 +1,290 @@
+//! How sure a difference between two runs is: bootstrap confidence intervals.
+//!
+//! A bootstrap asks what the figure would have been had other requests of the same kind been drawn:
+//! it draws as many values as there are, with replacement, [`RESAMPLES`] times. The draws of a
+//! quantile need no values to be drawn: the order statistics of a resample stand at ranks whose
+//! distribution is known (the uniform order statistics, of the Beta distribution), which is the
+//! same bootstrap at a fixed cost for a million requests. Requests are taken as independent. Those
+//! of one run are not quite: they share queues, so a true interval is somewhat wider, and one run
+//! says nothing about the next day. Whoever shows an interval says so. Seeded: the same values give
+//! the same interval everywhere.
+
+use super::latency::count;
+use super::quantile::percentile;
+
+/// Resamples of each side.
+pub const RESAMPLES: usize = 2_000;
+/// Share of resamples within an interval.
+pub const CONFIDENCE: f64 = 0.95;
+/// Up to so many values a mean is resampled value by value; above, the mean of a resample is as
+/// good as normally distributed.
+const FEW: usize = 400;
+
+/// A figure of a run's values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Figure {
+    /// The arithmetic mean.
+    Mean,
+    /// The value below which this share lies, from 0 to 1.
+    Quantile(f64),
+}
+
+/// A figure of two runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// Of the first run.
+    pub before: f64,
+    /// Of the second run.
+    pub after: f64,
+    /// Lowest and highest plausible `after − before`.
+    pub absolute: (f64, f64),
+    /// Lowest and highest plausible `after ÷ before − 1`; `None` where `before` may be zero.
+    pub relative: Option<(f64, f64)>,
+}
+
+impl Difference {
+    /// `after − before`.
+    #[must_use]
+    pub fn change(&self) -> f64 {
+        self.after - self.before
+    }
+
+    /// `after ÷ before − 1`; `None` where `before` is zero.
+    #[must_use]
+    pub fn relative_change(&self) -> Option<f64> {
+        (self.before != 0.0).then(|| self.after / self.before - 1.0)
+    }
+
+    /// Whether no change at all is implausible.
+    #[must_use]
+    pub fn is_clear(&self) -> bool {
+        self.absolute.0 > 0.0 || self.absolute.1 < 0.0
+    }
+}
+
+/// How a figure of the second run's values differs from that of the first's. Both ascending and
+/// finite. `None` when one of them is empty.
+#[must_use]
+pub fn difference(before: &[f64], after: &[f64], figure: Figure) -> Option<Difference> {
+    let of = |values: &[f64]| match figure {
+        Figure::Mean => (!values.is_empty()).then(|| mean(values)),
+        Figure::Quantile(share) => percentile(values, share),
+    };
+    let (first, second) = (of(before)?, of(after)?);
+    let mut dice = Dice(0x6F6E_6265_6174);
+    let mut absolute = Vec::with_capacity(RESAMPLES);
+    let mut relative = Vec::with_capacity(RESAMPLES);
+    let (mut one, mut other) = (Resampled::of(before, figure), Resampled::of(after, figure));
+    for _ in 0..RESAMPLES {
+        let (first, second) = (one.draw(&mut dice), other.draw(&mut dice));
+        absolute.push(second - first);
+        if first != 0.0 {
+            relative.push(second / first - 1.0);
+        }
+    }
+    Some(Difference {
+        before: first,
+        after: second,
+        absolute: interval(absolute),
+        relative: (relative.len() == RESAMPLES).then(|| interval(relative)),
+    })
+}
+
+fn interval(mut drawn: Vec<f64>) -> (f64, f64) {
+    drawn.sort_unstable_by(f64::total_cmp);
+    let at = |share| percentile(&drawn, share).expect("as many as there were resamples");
+    (at(f64::midpoint(0.0, 1.0 - CONFIDENCE)), at(f64::midpoint(1.0, CONFIDENCE)))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / count(values.len() as u64)
+}
+
+/// Draws a figure of resamples of some values.
+enum Resampled<'a> {
+    /// Value by value.
+    Means(&'a [f64]),
+    /// A mean and its standard error.
+    Normal(f64, f64),
+    /// The value at rank `low` (from 1), and `part` of the way to the next.
+    Ranks { values: &'a [f64], low: usize, part: f64 },
+}
+
+impl<'a> Resampled<'a> {
+    fn of(values: &'a [f64], figure: Figure) -> Self {
+        match figure {
+            Figure::Mean if values.len() <= FEW => Self::Means(values),
+            Figure::Mean => {
+                let (mean, n) = (mean(values), count(values.len() as u64));
+                let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+                Self::Normal(mean, squares.sqrt() / n)
+            }
+            Figure::Quantile(share) => {
+                let place = count(values.len() as u64 - 1) * share.clamp(0.0, 1.0);
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a place among the values"
+                )]
+                let low = place.floor() as usize;
+                Self::Ranks { values, low: low + 1, part: place - place.floor() }
+            }
+        }
+    }
+
+    fn draw(&mut self, dice: &mut Dice) -> f64 {
+        match *self {
+            Self::Means(values) => {
+                let sum: f64 = values.iter().map(|_| values[dice.below(values.len())]).sum();
+                sum / count(values.len() as u64)
+            }
+            Self::Normal(mean, error) => mean + error * dice.normal(),
+            Self::Ranks { values, low, part } => {
+                let n = values.len();
+                let at = |share: f64| {
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        clippy::cast_sign_loss,
+                        reason = "a share of the values is a place among them"
+                    )]
+                    let place = (share * count(n as u64)) as usize;
+                    values[place.min(n - 1)]
+                };
+                // The smaller of two neighbouring ranks, and how far the rest lies above it.
+                let first = dice.beta(low, n + 1 - low);
+                let value = at(first);
+                if part == 0.0 || low == n {
+                    return value;
+                }
+                let next = at(first + (1.0 - first) * dice.beta(1, n - low));
+                value + part * (next - value)
+            }
+        }
+    }
+}
+
+/// SplitMix64: small, seeded, the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Above zero and below one.
+    fn share(&mut self) -> f64 {
+        (count(self.next() >> 12) + 0.5) / count(1 << 52)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        let wide = u128::from(self.next()) * bound as u128;
+        usize::try_from(wide >> 64).expect("below the bound")
+    }
+
+    /// Normal, by Box and Muller.
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.share().ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.share()).cos()
+    }
+
+    /// Gamma of a whole shape of at least 1, by Marsaglia and Tsang.
+    fn gamma(&mut self, shape: usize) -> f64 {
+        let d = count(shape as u64) - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let x = self.normal();
+            let v = (1.0 + c * x).powi(3);
+            if v > 0.0 && self.share().ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+                return d * v;
+            }
+        }
+    }
+
+    /// Beta of two whole shapes of at least 1.
+    fn beta(&mut self, a: usize, b: usize) -> f64 {
+        let (one, other) = (self.gamma(a), self.gamma(b));
+        one / (one + other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(seed: u64, n: usize, shift: f64) -> Vec<f64> {
+        let mut dice = Dice(seed);
+        // Skewed, as latencies are.
+        let mut values: Vec<f64> = (0..n).map(|_| shift - dice.share().ln()).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        values
+    }
+
+    /// The interval of a bootstrap that draws every value.
+    fn by_drawing(before: &[f64], after: &[f64], share: f64) -> (f64, f64) {
+        let mut dice = Dice(99);
+        let mut draw = |values: &[f64]| {
+            let mut drawn: Vec<f64> =
+                values.iter().map(|_| values[dice.below(values.len())]).collect();
+            drawn.sort_unstable_by(f64::total_cmp);
+            percentile(&drawn, share).expect("some")
+        };
+        interval((0..RESAMPLES).map(|_| draw(after) - draw(before)).collect())
+    }
+
+    #[test]
+    fn ranks_stand_for_drawn_values() {
+        let (before, after) = (sample(1, 500, 0.0), sample(2, 700, 0.3));
+        for share in [0.5, 0.9, 0.99] {
+            let quick = difference(&before, &after, Figure::Quantile(share)).expect("some");
+            let slow = by_drawing(&before, &after, share);
+            let width = slow.1 - slow.0;
+            for (quick, slow) in [(quick.absolute.0, slow.0), (quick.absolute.1, slow.1)] {
+                let apart = (quick - slow).abs();
+                assert!(apart < 0.12 * width, "p{share}: {quick} against {slow} of {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_truth_lies_in_about_19_of_20_intervals() {
+        for figure in [Figure::Mean, Figure::Quantile(0.5), Figure::Quantile(0.95)] {
+            let inside = (0..200)
+                .filter(|seed| {
+                    let before = sample(2 * seed + 1, 450, 0.0);
+                    let after = sample(2 * seed + 1_001, 300, 0.5);
+                    let found = difference(&before, &after, figure).expect("some");
+                    (found.absolute.0..=found.absolute.1).contains(&0.5)
+                })
+                .count();
+            assert!((180..=199).contains(&inside), "{figure:?}: {inside} of 200");
+        }
+    }
+
+    #[test]
+    fn equal_runs_differ_by_nothing_clear() {
+        let values = sample(5, 1_000, 1.0);
+        let found = difference(&values, &values, Figure::Quantile(0.5)).expect("some");
+        assert!(!found.is_clear() && found.change() == 0.0);
+        let shifted = sample(6, 1_000, 2.0);
+        let found = difference(&values, &shifted, Figure::Mean).expect("some");
+        assert!(found.is_clear() && found.relative_change().expect("not from zero") > 0.3);
+        let relative = found.relative.expect("not from zero");
+        assert!(relative.0 > 0.2 && relative.1 < 0.8);
+    }
+
+    #[test]
+    fn few_values_and_none() {
+        assert_eq!(difference(&[], &[1.0], Figure::Mean), None);
+        assert_eq!(difference(&[1.0], &[], Figure::Quantile(0.5)), None);
+        for share in [0.0, 0.5, 1.0] {
+            let found = difference(&[1.0], &[3.0], Figure::Quantile(share)).expect("one each");
+            assert_eq!(found.absolute, (2.0, 2.0));
+        }
+        let found = difference(&[0.0, 0.0], &[1.0, 2.0], Figure::Mean).expect("two each");
+        assert_eq!((found.relative, found.relative_change()), (None, None));
+    }
+}
