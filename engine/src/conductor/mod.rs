@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use crossbeam::channel::{Receiver, bounded};
 use onbeat_shared::counted::counted;
+use onbeat_shared::log::PrefixRows;
 use onbeat_shared::log::header::{Closing, CoreTotals, Manifest};
 use onbeat_shared::log::record::Record;
 use onbeat_shared::units::{CoreIndex, RunNanos};
@@ -71,6 +72,8 @@ pub struct Job {
     pub assignments: Vec<Assignment>,
     /// Complete but for what the start barrier finds out.
     pub manifest: Manifest,
+    /// Which prompts begin alike.
+    pub prefixes: PrefixRows,
     /// The log; it goes when the run does not begin.
     pub log: LogFile,
     /// The trace's digest, where the manifest lacks it.
@@ -111,7 +114,8 @@ pub trait Watch {
 /// When a thread or runtime cannot be started or no connection can be opened; nothing has been sent
 /// then.
 pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError> {
-    let Job { plan, source, users, renderer, assignments, mut manifest, log, digesting } = job;
+    let Job { plan, source, users, renderer, assignments, mut manifest, prefixes, log, digesting } =
+        job;
     let user_run = users.as_ref().map(|job| Arc::clone(&job.run));
     let shared = Arc::new(Shared {
         plan: Arc::clone(&plan),
@@ -138,7 +142,8 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
         watch.say(&tls.to_string());
     }
     manifest.started_unix_ns = unix_ns();
-    let begun = log.writer().and_then(|file| Writer::begin(file, &manifest, &plan));
+    let begun = log.writer().and_then(|file| Writer::begin(file, &manifest, &plan, &prefixes));
+    drop(prefixes);
     let writer = begun.map_err(|source| EngineError::Io {
         action: "write the run log",
         path: None,

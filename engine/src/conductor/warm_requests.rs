@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8};
 
 use onbeat_shared::counted::{counted, grouped};
+use onbeat_shared::log::PrefixRows;
 use onbeat_shared::log::header::{Manifest, WarmUp, WarmUpRequest};
 use onbeat_shared::run::Run;
 use onbeat_shared::units::CoreIndex;
@@ -62,7 +63,7 @@ pub fn send(
         ..manifest.clone()
     };
     // A log in memory, which says of these requests what a run's log says of its own.
-    let begun = Writer::begin(Vec::new(), &manifest, &plan);
+    let begun = Writer::begin(Vec::new(), &manifest, &plan, &PrefixRows::default());
     let writer = begun.expect("memory takes everything");
     let (writer, performed) =
         perform_logged(writer, &mut cores, &shared, (None, &manifest), watch)?;

@@ -15,6 +15,7 @@ use onbeat_shared::log::block::{plan_blocks, recorded_blocks, session_blocks};
 use onbeat_shared::log::header::{
     Closing, CoreTotals, Footer, Manifest, file_header_of, footer_block, manifest_block,
 };
+use onbeat_shared::log::{PrefixRows, prefix_blocks};
 
 use crate::plan::Plan;
 use crate::replayer::sink::Exchange;
@@ -56,11 +57,16 @@ pub struct Written {
 
 impl<W: Write> Writer<W> {
     /// Writes what comes before the first record: header, manifest, plan, sessions,
-    /// recorded answers.
+    /// recorded answers, which prompts begin alike.
     ///
     /// # Errors
     /// When the file refuses the bytes.
-    pub fn begin(mut file: W, manifest: &Manifest, plan: &Plan) -> io::Result<Self> {
+    pub fn begin(
+        mut file: W,
+        manifest: &Manifest,
+        plan: &Plan,
+        prefixes: &PrefixRows,
+    ) -> io::Result<Self> {
         file.write_all(&file_header_of(manifest))?;
         file.write_all(&manifest_block(manifest))?;
         for block in plan_blocks(plan.rows.iter().copied()) {
@@ -70,6 +76,9 @@ impl<W: Write> Writer<W> {
             file.write_all(&block)?;
         }
         for block in recorded_blocks(plan.recorded.iter().copied()) {
+            file.write_all(&block)?;
+        }
+        for block in prefix_blocks(prefixes) {
             file.write_all(&block)?;
         }
         file.flush()?;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use onbeat_shared::counted::counted;
 use onbeat_shared::foreign::shown_path;
+use onbeat_shared::log::PrefixRows;
 use onbeat_shared::log::header::{CacheSize, Manifest, Pacing as PacingFacts, Tls, TraceSource};
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
@@ -184,6 +185,7 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
         )));
     }
     let cache_curve = plan::cache_curve(&trace, &plan);
+    let prefixes = plan::prefixes(&trace, &plan, config.memory);
     keep_within(&mut config, &trace, &plan, cpus.len())?;
     load_prompts(&config, &mut trace, &plan)?;
     // What reading them took is not given back to the system at once.
@@ -211,7 +213,7 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     }
     digesting.note(&config.trace, &mut trace)?;
     let log = LogFile::create(&config.output, config.overwrite)?;
-    let (plan, log) = ((plan, scripts), (log, digesting, cache_curve));
+    let (plan, log) = ((plan, scripts), (log, digesting, cache_curve, prefixes));
     let ran = replay(&config, trace, plan, &cpus, driver, reached, log, watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
 }
@@ -265,6 +267,9 @@ fn go_on(watch: &mut dyn Watch) -> Result<(), EngineError> {
     }
 }
 
+/// The log, and what goes into it before the first request leaves.
+type Logged = (LogFile, trace::Digesting, Vec<CacheSize>, PrefixRows);
+
 #[expect(clippy::too_many_arguments, reason = "the stages' outputs meet here and nowhere else")]
 fn replay(
     config: &RunConfig,
@@ -273,7 +278,7 @@ fn replay(
     cpus: &[u16],
     driver: DriverKind,
     reached: Vec<Reached>,
-    (log, digesting, cache_curve): (LogFile, trace::Digesting, Vec<CacheSize>),
+    (log, digesting, cache_curve, prefixes): Logged,
     watch: &mut dyn Watch,
 ) -> Result<Conducted, EngineError> {
     let options = RenderOptions {
@@ -334,7 +339,8 @@ fn replay(
         let sent = warm_requests::send(first, bytes, asked, &assignments[0], &manifest, watch)?;
         manifest.warm_up = Some(sent);
     }
-    conduct(Job { plan, source, users, renderer, assignments, manifest, log, digesting }, watch)
+    let job = Job { plan, source, users, renderer, assignments, manifest, prefixes, log, digesting };
+    conduct(job, watch)
 }
 
 /// What the log says of the run before it begins; what is found out on the way there is added.
