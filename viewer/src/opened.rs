@@ -1,7 +1,8 @@
 //! A run that is open: its columns, where they came from, and the orders every picture needs.
 //!
-//! Made once on the loading thread and never changed. What one picture needs and no other is worked
-//! out when it is first asked for, on a background thread.
+//! Made on the loading thread and never changed; of a log that is still being read or written, later
+//! states are further ones. What one picture needs and no other is worked out when it is first
+//! asked for, on a background thread; so are the numbers of a large run.
 
 use std::{
     path::PathBuf,
@@ -9,13 +10,34 @@ use std::{
 };
 
 use onbeat_shared::{
-    metrics::{self, Report, ReportOptions},
+    metrics::{self, Report, ReportOptions, latency},
     run::Run,
     units::RunNanos,
 };
 
 use crate::remarks::{self, Incomplete};
+use crate::selection::Selections;
 use crate::state::TimeRange;
+
+/// How much of its log a run is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stand {
+    /// All of it.
+    #[default]
+    Complete,
+    /// The part that has been read so far, in thousandths of the file.
+    Part(u16),
+    /// All that has been written so far, and more is to come.
+    Growing,
+}
+
+/// Runs with more requests or content events have their numbers worked out when they are asked for.
+const QUICK_REQUESTS: usize = 20_000;
+const QUICK_EVENTS: usize = 1_000_000;
+/// The longest latency over the median from which a tail is long.
+const LONG_TAIL: f64 = 12.0;
+/// Requests that are looked at for it.
+const TAIL_SAMPLE: usize = 10_000;
 
 /// An open run.
 #[derive(Debug)]
@@ -26,29 +48,71 @@ pub struct OpenedRun {
     pub file_bytes: u64,
     /// The run.
     pub run: Run,
-    /// The numbers of the whole run.
-    pub report: Report,
-    /// Whether and how the log falls short of a whole run.
+    /// How much of the log it is made of.
+    pub stand: Stand,
+    /// Whether and how the log falls short of a whole run, once no more of it is to come.
     pub incomplete: Option<Incomplete>,
+    /// Whether some first tokens took so much longer than the median that even steps would press
+    /// all others to the ground.
+    pub long_tail: bool,
+    report: OnceLock<Box<Report>>,
     /// Requests that left, by when they left.
     by_sent: Vec<u32>,
     whole: TimeRange,
     flight: OnceLock<Arc<[(RunNanos, f64)]>>,
+    pub(crate) selections: Selections,
 }
 
 impl OpenedRun {
     /// Prepares a run for looking at.
     #[must_use]
     pub fn new(path: PathBuf, file_bytes: u64, run: Run) -> Self {
-        let requests = u32::try_from(run.requests.len()).unwrap_or(u32::MAX);
-        let mut by_sent: Vec<u32> =
-            (0..requests).filter(|&i| run.requests.was_sent(i as usize)).collect();
-        by_sent.sort_by_key(|&i| run.requests.sent(i as usize));
-        let whole = extent(&run);
-        let report = metrics::report(&run, &ReportOptions::default());
-        let incomplete = remarks::incomplete(&run);
-        let flight = OnceLock::new();
-        Self { path, file_bytes, run, report, incomplete, by_sent, whole, flight }
+        Self::standing(path, file_bytes, run, Stand::Complete)
+    }
+
+    /// Prepares a run that may be a part.
+    #[must_use]
+    pub fn standing(path: PathBuf, file_bytes: u64, run: Run, stand: Stand) -> Self {
+        let sent = (0_u32..).zip((0..run.requests.len()).map(|i| run.requests.sent(i)));
+        let mut by_sent: Vec<(RunNanos, u32)> =
+            sent.filter_map(|(i, sent)| Some((sent?, i))).collect();
+        by_sent.sort_unstable();
+        let by_sent = by_sent.into_iter().map(|(_, i)| i).collect();
+        let incomplete = match stand {
+            Stand::Complete => remarks::incomplete(&run),
+            Stand::Part(_) | Stand::Growing => None,
+        };
+        let opened = Self {
+            whole: extent(&run),
+            long_tail: has_long_tail(&run),
+            path,
+            file_bytes,
+            stand,
+            run,
+            incomplete,
+            by_sent,
+            report: OnceLock::new(),
+            flight: OnceLock::new(),
+            selections: Selections::default(),
+        };
+        let (requests, events) = (opened.run.requests.len(), opened.run.chunks.len());
+        if requests <= QUICK_REQUESTS && events <= QUICK_EVENTS {
+            opened.report();
+        }
+        opened
+    }
+
+    /// The numbers of the whole run. Takes seconds the first time if the run is large, so drawing
+    /// code asks [`Self::known_report`].
+    pub fn report(&self) -> &Report {
+        let work_out = || Box::new(metrics::report(&self.run, &ReportOptions::default()));
+        self.report.get_or_init(work_out)
+    }
+
+    /// The numbers of the whole run, if they have been worked out.
+    #[must_use]
+    pub fn known_report(&self) -> Option<&Report> {
+        self.report.get().map(|report| &**report)
     }
 
     /// The file's name, to be shown.
@@ -83,7 +147,28 @@ impl OpenedRun {
     /// request without an end stays in flight until the log ends.
     #[must_use]
     pub fn flight(&self) -> &Arc<[(RunNanos, f64)]> {
-        self.flight.get_or_init(|| flight(&self.run, &self.by_sent, self.whole))
+        self.flight.get_or_init(|| self.flight_among(self.by_sent.iter().copied()))
+    }
+
+    /// How many of some requests that left were in flight from each instant on.
+    pub(crate) fn flight_among(
+        &self,
+        sent: impl Iterator<Item = u32>,
+    ) -> Arc<[(RunNanos, f64)]> {
+        flight(&self.run, sent, self.whole)
+    }
+}
+
+/// Looks at some of the requests, evenly spread.
+fn has_long_tail(run: &Run) -> bool {
+    let requests = run.requests.len();
+    let step = requests.div_ceil(TAIL_SAMPLE).max(1);
+    let ok = (0..requests).step_by(step).filter(|&i| run.requests.is_ok(i));
+    let mut waits: Vec<i64> = ok.filter_map(|i| latency::ttft_ns(run, i)).collect();
+    waits.sort_unstable();
+    match (waits.get(waits.len() / 2), waits.last()) {
+        (Some(&median), Some(&longest)) => longest as f64 > LONG_TAIL * median as f64,
+        _ => false,
     }
 }
 
@@ -107,9 +192,13 @@ fn extent(run: &Run) -> TimeRange {
     TimeRange::between(RunNanos(start), RunNanos(end.max(start)))
 }
 
-fn flight(run: &Run, by_sent: &[u32], whole: TimeRange) -> Arc<[(RunNanos, f64)]> {
-    let mut changes: Vec<(RunNanos, i8)> = Vec::with_capacity(2 * by_sent.len());
-    for &i in by_sent {
+fn flight(
+    run: &Run,
+    sent: impl Iterator<Item = u32>,
+    whole: TimeRange,
+) -> Arc<[(RunNanos, f64)]> {
+    let mut changes: Vec<(RunNanos, i8)> = Vec::with_capacity(2 * sent.size_hint().0);
+    for i in sent {
         let i = i as usize;
         if let Some(sent) = run.requests.sent(i) {
             changes.push((sent, 1));

@@ -5,9 +5,15 @@
 //! *view* is the stretch the time plots show; the *cursor* is the instant under the pointer. All
 //! three are shared by every time plot. This module draws nothing and computes no number of a run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use onbeat_shared::units::RunNanos;
+
+use crate::filter::{Filter, FilterError};
+use crate::selection::Selection;
+use crate::series::requests::RequestsChoices;
+use crate::xy_view::XyView;
 
 /// A stretch of a run's time, from `start` up to and without `end`. Never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,6 +134,14 @@ pub struct Choices {
     pub pointed: bool,
     /// The stroke being drawn.
     pub stroke: Option<Stroke>,
+    /// Which requests count: the last text that was a filter; `None`: all.
+    pub filter: Option<Arc<Filter>>,
+    /// What is typed as a filter.
+    pub filter_text: String,
+    /// Why that is none, if it is none.
+    pub filter_wrong: Option<FilterError>,
+    /// About the table of requests.
+    pub requests: RequestsChoices,
     /// Which latency the Latency panel shows.
     pub metric: Metric,
     /// From where it is measured.
@@ -136,6 +150,8 @@ pub struct Choices {
     pub scale: Scale,
     /// What the throughput plot counts.
     pub flow: Flow,
+    /// What plots that are not over time show, by id.
+    pub plots: BTreeMap<&'static str, XyView>,
     /// Plots shown as their table twin, by id.
     tables: BTreeSet<&'static str>,
 }
@@ -153,11 +169,31 @@ impl Choices {
             cursor: None,
             pointed: false,
             stroke: None,
+            filter: None,
+            filter_text: String::new(),
+            filter_wrong: None,
+            requests: RequestsChoices::default(),
             metric: Metric::default(),
             origin: Origin::default(),
             scale: Scale::default(),
             flow: Flow::default(),
+            plots: BTreeMap::new(),
             tables: BTreeSet::new(),
+        }
+    }
+
+    /// The run has become longer. A view of all of it, or that ends where the run ended, goes along;
+    /// any other stays where it is, and so does the range.
+    pub fn grow(&mut self, whole: TimeRange) {
+        let (all, at_end) = (!self.is_zoomed(), self.view.end == self.extent.end);
+        self.whole = whole;
+        self.extent = whole.widened(0.015);
+        if all {
+            self.view = self.extent;
+        } else if at_end {
+            self.pan_by(i64::MAX);
+        } else {
+            self.view = self.clamped(self.view);
         }
     }
 
@@ -189,6 +225,33 @@ impl Choices {
     /// Numbers speak of the whole run again.
     pub fn clear_range(&mut self) {
         self.range = None;
+    }
+
+    /// Takes a text for the filter. One that is none changes nothing but what is said about it.
+    pub fn type_filter(&mut self, text: &str) {
+        text.clone_into(&mut self.filter_text);
+        self.filter_wrong = None;
+        if text.trim().is_empty() {
+            self.filter = None;
+            return;
+        }
+        match Filter::parse(text) {
+            Err(wrong) => self.filter_wrong = Some(wrong),
+            // The same filter stays the same one, so that nothing is worked out anew.
+            Ok(filter) if self.filter.as_deref() == Some(&filter) => {}
+            Ok(filter) => self.filter = Some(Arc::new(filter)),
+        }
+    }
+
+    /// All requests count again.
+    pub fn clear_filter(&mut self) {
+        self.type_filter("");
+    }
+
+    /// What every number speaks of.
+    #[must_use]
+    pub fn selection(&self) -> Selection {
+        Selection { range: self.range, filter: self.filter.clone() }
     }
 
     /// Fits the view: to the range if one is chosen and not yet fitted, else to the whole run.
@@ -405,6 +468,23 @@ mod tests {
     }
 
     #[test]
+    fn a_view_of_all_or_of_the_end_goes_along_with_a_run_that_grows() {
+        let mut choices = choices();
+        choices.grow(seconds(0, 200));
+        assert!(!choices.is_zoomed());
+        assert_eq!(choices.whole(), seconds(0, 200));
+        choices.zoom(4.0, RunNanos(50 * SECOND));
+        let (before, span) = (choices.view(), choices.view().span());
+        choices.grow(seconds(0, 300));
+        assert_eq!(choices.view(), before, "in the middle it stays");
+        choices.pan(100.0);
+        choices.choose(seconds(10, 20));
+        choices.grow(seconds(0, 400));
+        assert_eq!((choices.view().end, choices.view().span()), (choices.extent.end, span));
+        assert_eq!(choices.range(), Some(seconds(10, 20)));
+    }
+
+    #[test]
     fn fitting_goes_to_the_range_and_then_to_the_run() {
         let mut choices = choices();
         choices.choose(seconds(40, 60));
@@ -434,6 +514,24 @@ mod tests {
         choices.zoom(2.0, RunNanos(5));
         choices.pan(1.0);
         choices.fit();
+    }
+
+    #[test]
+    fn a_text_that_is_no_filter_leaves_the_last_one() {
+        let mut choices = choices();
+        choices.type_filter("ttft > 5ms");
+        let filter = choices.filter.clone().expect("a filter");
+        choices.type_filter("ttft  >  5 ms");
+        assert!(Arc::ptr_eq(&filter, choices.filter.as_ref().expect("the same")));
+        choices.type_filter("ttft > 5");
+        assert_eq!(choices.filter.as_ref(), Some(&filter));
+        assert!(choices.filter_wrong.is_some());
+        choices.choose(seconds(10, 20));
+        let selection = choices.selection();
+        assert_eq!((selection.range, selection.filter), (choices.range(), Some(filter)));
+        choices.clear_filter();
+        assert!(choices.filter.is_none() && choices.filter_wrong.is_none());
+        assert!(choices.filter_text.is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! modules'.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -24,6 +25,9 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct ReportOptions {
     /// Only requests whose sending (or due time, if they never left) lies in `start..end`.
     pub range: Option<(RunNanos, RunNanos)>,
+    /// Only these requests, by their places in the plan, ascending; with a range, all of them must
+    /// lie in it. Users, periods, host stalls and connections are those of the range all the same.
+    pub requests: Option<Arc<[u32]>>,
     /// Goals for goodput; those on TTFT and decode speed are the users' too, in the place of the
     /// run's own.
     pub slo: Option<super::slo::Goals>,

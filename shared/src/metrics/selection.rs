@@ -2,7 +2,7 @@
 //!
 //! A request belongs to the range that holds its sending; one that never left, to the range that
 //! holds its due time. One that has neither is in no range but the whole run. A list is for those
-//! who have sorted requests into many ranges once ([`super::slices`]).
+//! who have sorted requests into many ranges once ([`super::slices`]), or have looked for some.
 
 use crate::run::Run;
 use crate::units::RunNanos;
@@ -28,6 +28,16 @@ impl<'a> Selection<'a> {
         Self { run, range: Some(range), list: Some(list) }
     }
 
+    /// The requests of a list, ascending; with a range, those of a list that lie in it.
+    #[must_use]
+    pub const fn of_list(
+        run: &'a Run,
+        range: Option<(RunNanos, RunNanos)>,
+        list: Option<&'a [u32]>,
+    ) -> Self {
+        Self { run, range, list }
+    }
+
     /// The run it chooses from.
     #[must_use]
     pub const fn run(&self) -> &'a Run {
@@ -37,7 +47,7 @@ impl<'a> Selection<'a> {
     /// Whether it is the whole run.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
-        self.range.is_none()
+        self.range.is_none() && self.list.is_none()
     }
 
     /// Whether an instant lies in the range.

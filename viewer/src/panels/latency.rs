@@ -67,7 +67,9 @@ fn latency_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         choices_ui(ui, scene.choices);
         ui.add_space(GRID);
         let Choices { metric, origin, scale, .. } = *scene.choices;
-        let ask = Ask::Latency { view: scene.stretch_of(LATENCY), metric, origin, scale };
+        let filter = scene.choices.filter.clone();
+        let view = scene.stretch_of(LATENCY);
+        let ask = Ask::Latency { view, metric, origin, scale, filter };
         let shown = scene.derived.ask(&ask);
         let opened = scene.derived.subject();
         let describe = |request: u32| describe(opened, request as usize, metric, origin);
@@ -79,6 +81,7 @@ fn latency_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
             fresh: shown.fresh,
             describe: Some(&describe),
             controls: None,
+            rules: &mut [],
         }
         .show(ui, scene.choices);
     });
@@ -166,7 +169,8 @@ fn flow_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
     theme::card(Palette::of(ui)).show(ui, |ui| {
         ui.set_width(ui.available_width());
         let flow = scene.choices.flow;
-        let shown = scene.derived.ask(&Ask::Flow { view: scene.stretch_of(FLOW), flow });
+        let (view, filter) = (scene.stretch_of(FLOW), scene.choices.filter.clone());
+        let shown = scene.derived.ask(&Ask::Flow { view, flow, filter });
         let mut controls = |ui: &mut Ui, choices: &mut Choices| {
             switch::show(
                 ui,
@@ -187,6 +191,7 @@ fn flow_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
             fresh: shown.fresh,
             describe: None,
             controls: Some(&mut controls),
+            rules: &mut [],
         }
         .show(ui, scene.choices);
     });

@@ -5,10 +5,14 @@
 
 mod latency;
 mod overview;
+mod requests;
+
+use std::sync::Arc;
 
 use eframe::egui::Ui;
 
 use crate::derive::Derived;
+use crate::opened::OpenedRun;
 use crate::series::{Answer, Ask};
 use crate::state::{Choices, TimeRange};
 
@@ -25,12 +29,40 @@ pub struct Panel {
 }
 
 /// Every panel, in the order of the list and of the number keys.
-pub const PANELS: &[Panel] = &[overview::PANEL, latency::PANEL];
+pub const PANELS: &[Panel] = &[overview::PANEL, latency::PANEL, requests::PANEL];
 
 /// The panel of this name, in any case.
 #[must_use]
 pub fn named(name: &str) -> Option<usize> {
     PANELS.iter().position(|panel| panel.name.eq_ignore_ascii_case(name))
+}
+
+/// What a panel asks the window to do; it is granted after the frame's panels were drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PanelWish {
+    /// Show everything about this request.
+    ShowRequest(u32),
+    /// Show the panel at this place of the list (see [`named`]).
+    ShowPanel(usize),
+    /// Let every number speak of the requests that this filter passes, and no others.
+    Filter(String),
+    /// Let every number speak of this stretch only.
+    SetRange(TimeRange),
+    /// Put this text on the clipboard.
+    Copy(String),
+    /// Tell the user that something was done.
+    Say(String),
+    /// Tell the user that something went wrong.
+    Warn(String),
+}
+
+/// Another run that is open in this window.
+#[derive(Clone, Debug)]
+pub struct Other {
+    /// Its tab's title.
+    pub name: String,
+    /// The run.
+    pub opened: Arc<OpenedRun>,
 }
 
 /// What a panel draws from.
@@ -39,6 +71,10 @@ pub struct Scene<'a> {
     pub derived: &'a Derived<Ask>,
     /// What the user chose.
     pub choices: &'a mut Choices,
+    /// The other runs that are open, in the order of their tabs.
+    pub others: &'a [Other],
+    /// What is asked of the window.
+    pub wish: &'a mut Vec<PanelWish>,
 }
 
 impl Scene<'_> {
@@ -51,19 +87,21 @@ impl Scene<'_> {
         }
     }
 
-    /// The numbers of the chosen range, or the last ones while those are being worked out; the flag
-    /// says whether they are the right ones.
+    /// The numbers of the chosen range and filter, or the last ones while those are being worked out; the flag
+    /// says whether they are the right ones. `None`, and nothing is drawn, while there are none yet.
     pub fn with_report<R>(
         &self,
         draw: impl FnOnce(&onbeat_shared::metrics::Report, bool) -> R,
-    ) -> R {
-        let Some(range) = self.choices.range() else {
-            return draw(&self.derived.subject().report, true);
-        };
-        let shown = self.derived.ask(&Ask::Report { range });
+    ) -> Option<R> {
+        let opened = self.derived.subject();
+        let selection = self.choices.selection();
+        if let (true, Some(report)) = (selection.is_everything(), opened.known_report()) {
+            return Some(draw(report, true));
+        }
+        let shown = self.derived.ask(&Ask::Report { selection });
         match shown.answer.as_deref().and_then(Answer::report) {
-            Some(report) => draw(report, shown.fresh),
-            None => draw(&self.derived.subject().report, false),
+            Some(report) => Some(draw(report, shown.fresh)),
+            None => opened.known_report().map(|report| draw(report, false)),
         }
     }
 }

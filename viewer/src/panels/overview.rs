@@ -70,7 +70,9 @@ fn plots_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         ui.spacing_mut().item_spacing.y = 0.0;
         let columns = plot_columns(ui);
         let users = scene.derived.subject().run.users.is_some();
-        let rates = scene.derived.ask(&Ask::Rates { view: scene.stretch_of(RATES) });
+        let filter = scene.choices.filter.clone();
+        let view = scene.stretch_of(RATES);
+        let rates = scene.derived.ask(&Ask::Rates { view, filter: filter.clone() });
         TimePlot {
             id: RATES,
             title: if users { "Requests sent" } else { "Offered and achieved rate" },
@@ -79,11 +81,12 @@ fn plots_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
             fresh: rates.fresh,
             describe: None,
             controls: None,
+            rules: &mut [],
         }
         .show(ui, scene.choices);
         ui.add_space(GUTTER);
         let view = scene.stretch_of(FLIGHT);
-        let flight = scene.derived.ask(&Ask::Flight { view, columns });
+        let flight = scene.derived.ask(&Ask::Flight { view, columns, filter });
         TimePlot {
             id: FLIGHT,
             title: "Requests in flight",
@@ -92,6 +95,7 @@ fn plots_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
             fresh: flight.fresh,
             describe: None,
             controls: None,
+            rules: &mut [],
         }
         .show(ui, scene.choices);
     });

@@ -6,17 +6,23 @@ use egui_plot::PlotPoint;
 use onbeat_shared::units::RunNanos;
 
 use super::picture::{Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, seconds};
-use super::{STEPS, from_zero, with_margin, within_run};
+use super::{STEPS, filtered, from_zero, nothing_passes, with_margin, within_run};
 use crate::decimate;
 use crate::opened::OpenedRun;
 use crate::quantity;
+use crate::selection::Passing;
 use crate::state::TimeRange;
 use crate::theme::data_colour;
 
 /// The plot for a view on so many pixel columns.
 #[must_use]
-pub fn picture(opened: &OpenedRun, view: TimeRange, columns: usize) -> Picture {
-    let flight = opened.flight();
+pub fn picture(
+    opened: &OpenedRun,
+    view: TimeRange,
+    columns: usize,
+    passing: &Passing,
+) -> Picture {
+    let flight = &opened.flight_of(passing);
     let wide = with_margin(opened, view);
     let drawn = staircase(within(flight, wide, opened.whole().end));
     let ratio = wide.span() as f64 / view.span().max(1) as f64;
@@ -26,10 +32,11 @@ pub fn picture(opened: &OpenedRun, view: TimeRange, columns: usize) -> Picture {
     Picture {
         bounds: from_zero(peak.map_or(0.0, |(_, most)| most)),
         axis: HeightAxis::Number { unit: "requests" },
-        table: rows(opened, within_run(opened, view)),
-        note: "every change".to_owned(),
+        table: rows(opened, flight, within_run(opened, view)),
+        note: filtered("every change".to_owned(), passing),
         summary: summary(view, peak),
-        empty: opened.by_sent().is_empty().then(|| "No request left".to_owned()),
+        empty: nothing_passes(passing)
+            .or_else(|| opened.by_sent().is_empty().then(|| "No request left".to_owned())),
         lines: vec![Line {
             name: "in flight",
             colour: data_colour::BLUE,
@@ -78,7 +85,7 @@ fn peak_in(flight: &[(RunNanos, f64)], range: TimeRange) -> Option<(RunNanos, f6
 }
 
 /// Lowest, mean and highest of each step.
-fn rows(opened: &OpenedRun, view: TimeRange) -> Rows {
+fn rows(opened: &OpenedRun, flight: &[(RunNanos, f64)], view: TimeRange) -> Rows {
     let steps = Steps::covering(view, STEPS);
     let mut rows = Rows::new(vec![
         Heading::new("from", Cell::Instant(steps.width as f64)),
@@ -91,7 +98,7 @@ fn rows(opened: &OpenedRun, view: TimeRange) -> Rows {
         let step = TimeRange { start, end: steps.start_of(place + 1) };
         let known = step.clipped(opened.whole());
         let [fewest, mean, most] = known
-            .map_or([None; 3], |known| spread(&within(opened.flight(), known, known.end), known));
+            .map_or([None; 3], |known| spread(&within(flight, known, known.end), known));
         rows.push(&[Some(start.0 as f64), fewest, mean, most]);
     }
     rows

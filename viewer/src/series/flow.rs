@@ -10,9 +10,12 @@ use onbeat_shared::{log::Outcome, metrics::tokens, units::NANOS_PER_SECOND};
 
 use super::picture::{Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase};
 use super::rates::places_in;
-use super::{STEPS, from_zero, unsuccessful, with_margin, within_run};
+use super::{
+    STEPS, filtered, from_zero, nothing_passes, unsuccessful, with_margin, within_run,
+};
 use crate::opened::OpenedRun;
 use crate::quantity;
+use crate::selection::Passing;
 use crate::state::{Flow, TimeRange};
 use crate::theme::data_colour;
 
@@ -25,12 +28,17 @@ struct Counted {
 
 /// The plot for a view.
 #[must_use]
-pub fn picture(opened: &OpenedRun, view: TimeRange, flow: Flow) -> Picture {
+pub fn picture(
+    opened: &OpenedRun,
+    view: TimeRange,
+    flow: Flow,
+    passing: &Passing,
+) -> Picture {
     let steps = Steps::of_width(with_margin(opened, view), Steps::covering(view, STEPS).width);
     let (unit, counted) = match flow {
-        Flow::OutputTokens => ("tokens/s", vec![output_tokens(opened, steps)]),
-        Flow::InputTokens => ("tokens/s", vec![input_tokens(opened, steps)]),
-        Flow::Requests => ("requests/s", requests(opened, steps)),
+        Flow::OutputTokens => ("tokens/s", vec![output_tokens(opened, steps, passing)]),
+        Flow::InputTokens => ("tokens/s", vec![input_tokens(opened, steps, passing)]),
+        Flow::Requests => ("requests/s", requests(opened, steps, passing)),
     };
     let total: f64 = counted.iter().flat_map(|counted| &counted.amounts).sum();
     let rates: Vec<Vec<Option<f64>>> =
@@ -55,17 +63,22 @@ pub fn picture(opened: &OpenedRun, view: TimeRange, flow: Flow) -> Picture {
         axis: HeightAxis::Number { unit },
         bounds: from_zero(largest),
         table: rows(within_run(opened, view), steps, &counted, &rates, unit),
-        note: format!("in steps of {}", quantity::duration(steps.width as f64)),
+        note: filtered(
+            format!("in steps of {}", quantity::duration(steps.width as f64)),
+            passing,
+        ),
         summary: summary(view, &counted, largest, unit),
-        empty: (total == 0.0).then(|| "No data in this stretch of time".to_owned()),
+        empty: nothing_passes(passing).or_else(|| {
+            (total == 0.0).then(|| "No data in this stretch of time".to_owned())
+        }),
         ..Picture::default()
     }
 }
 
-fn output_tokens(opened: &OpenedRun, steps: Steps) -> Counted {
+fn output_tokens(opened: &OpenedRun, steps: Steps, passing: &Passing) -> Counted {
     let mut amounts = vec![0.0; steps.count];
     let range = steps.range();
-    for &i in opened.by_sent() {
+    for i in opened.passing_by_sent(passing) {
         let i = i as usize;
         let requests = &opened.run.requests;
         // Most requests lie wholly outside a zoomed view: their events need not be looked at.
@@ -84,9 +97,9 @@ fn output_tokens(opened: &OpenedRun, steps: Steps) -> Counted {
     Counted { name: "output tokens", colour: data_colour::BLUE, amounts }
 }
 
-fn input_tokens(opened: &OpenedRun, steps: Steps) -> Counted {
+fn input_tokens(opened: &OpenedRun, steps: Steps, passing: &Passing) -> Counted {
     let mut amounts = vec![0.0; steps.count];
-    for &i in opened.by_sent() {
+    for i in opened.passing_by_sent(passing) {
         let i = i as usize;
         let first = opened.run.requests.first_token(i);
         if let Some(place) = first.and_then(|time| steps.place(time)) {
@@ -97,12 +110,12 @@ fn input_tokens(opened: &OpenedRun, steps: Steps) -> Counted {
 }
 
 /// Successful requests and, if there are any in the run, failed ones.
-fn requests(opened: &OpenedRun, steps: Steps) -> Vec<Counted> {
+fn requests(opened: &OpenedRun, steps: Steps, passing: &Passing) -> Vec<Counted> {
     let requests = &opened.run.requests;
     let mut ok = vec![0.0; steps.count];
     let mut failed = vec![0.0; steps.count];
     let (mut any_failed, mut any_cancelled) = (false, false);
-    for &i in opened.by_sent() {
+    for i in opened.passing_by_sent(passing) {
         let i = i as usize;
         let good = requests.is_ok(i);
         any_failed |= !good && requests.outcome(i).is_some();

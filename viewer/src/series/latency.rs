@@ -21,9 +21,10 @@ use super::picture::{
     Band, Cell, Density, Heading, HeightAxis, Line, Marks, Picture, Readout, Rows, Steps,
     round_step, seconds,
 };
-use super::{unsuccessful, with_margin, within_run};
+use super::{filtered, nothing_passes, unsuccessful, with_margin, within_run};
 use crate::opened::OpenedRun;
 use crate::quantity::{self, TimeUnit};
+use crate::selection::Passing;
 use crate::state::{Metric, Origin, Scale, TimeRange};
 use crate::theme::data_colour;
 
@@ -90,9 +91,14 @@ struct Sample {
 
 /// The plot for a view.
 #[must_use]
-pub fn picture(opened: &OpenedRun, view: TimeRange, choice: Choice) -> Picture {
+pub fn picture(
+    opened: &OpenedRun,
+    view: TimeRange,
+    choice: Choice,
+    passing: &Passing,
+) -> Picture {
     let wide = with_margin(opened, view);
-    let samples = samples(opened, wide, choice);
+    let samples = samples(opened, wide, choice, passing);
     let shown = in_view(&samples, view);
     let axis = match choice.scale {
         Scale::Log => HeightAxis::LogTime,
@@ -100,7 +106,7 @@ pub fn picture(opened: &OpenedRun, view: TimeRange, choice: Choice) -> Picture {
             shown.iter().map(|sample| sample.nanos).fold(0.0, f64::max),
         )),
     };
-    let failed = failures(opened, view);
+    let failed = failures(opened, view, passing);
     let data = bounds(shown, axis);
     let lane = if failed.sent.is_empty() { 0.0 } else { LANE * (data.1 - data.0) };
     let window = window(view, shown.len());
@@ -113,20 +119,27 @@ pub fn picture(opened: &OpenedRun, view: TimeRange, choice: Choice) -> Picture {
         axis,
         bounds: (data.0 - lane, data.1),
         table: rows(shown, &failed, within_run(opened, view), window),
-        note: note(shown.len(), &failed, window),
+        note: filtered(note(shown.len(), &failed, window), passing),
         summary: summary(shown, view),
-        empty: shown.is_empty().then(|| empty(opened, choice)),
+        empty: nothing_passes(passing)
+            .or_else(|| shown.is_empty().then(|| empty(opened, choice, passing))),
+        ..Picture::default()
     }
 }
 
-fn samples(opened: &OpenedRun, range: TimeRange, choice: Choice) -> Vec<Sample> {
-    let sample = |&request: &u32| {
+fn samples(
+    opened: &OpenedRun,
+    range: TimeRange,
+    choice: Choice,
+    passing: &Passing,
+) -> Vec<Sample> {
+    let sample = |request: u32| {
         let i = request as usize;
         let sent = opened.run.requests.sent(i)?;
         let nanos = value(opened, i, choice.metric, choice.origin)?;
         Some(Sample { sent, request, nanos })
     };
-    opened.sent_in(range).iter().filter_map(sample).collect()
+    opened.sent_of(range, passing).filter_map(sample).collect()
 }
 
 fn in_view(samples: &[Sample], view: TimeRange) -> &[Sample] {
@@ -144,10 +157,10 @@ struct Failures {
     cancelled: bool,
 }
 
-fn failures(opened: &OpenedRun, view: TimeRange) -> Failures {
+fn failures(opened: &OpenedRun, view: TimeRange, passing: &Passing) -> Failures {
     let requests = &opened.run.requests;
     let mut failures = Failures::default();
-    for i in opened.sent_in(view).iter().map(|&i| i as usize) {
+    for i in opened.sent_of(view, passing).map(|i| i as usize) {
         let Some(outcome) = requests.outcome(i).filter(|_| !requests.is_ok(i)) else { continue };
         failures.cancelled |= outcome == Outcome::Cancelled;
         failures.sent.extend(requests.sent(i));
@@ -395,13 +408,14 @@ fn summary(shown: &[Sample], view: TimeRange) -> String {
     )
 }
 
-fn empty(opened: &OpenedRun, choice: Choice) -> String {
+fn empty(opened: &OpenedRun, choice: Choice, passing: &Passing) -> String {
     let requests = &opened.run.requests;
-    if !(0..requests.len()).any(|i| requests.is_ok(i)) {
+    let mut all = (0..requests.len()).filter(|&i| passing.has(i));
+    if !all.clone().any(|i| requests.is_ok(i)) {
         return "No data: no request succeeded".to_owned();
     }
     let anywhere =
-        (0..requests.len()).any(|i| value(opened, i, choice.metric, choice.origin).is_some());
+        all.any(|i| value(opened, i, choice.metric, choice.origin).is_some());
     if anywhere {
         return "No data in this stretch of time".to_owned();
     }

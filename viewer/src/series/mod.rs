@@ -4,33 +4,56 @@
 //! background thread (see [`crate::derive`]) and drawn as it is. Every number of a request comes
 //! from `onbeat_shared::metrics`, so that the viewer, the reports and the exports agree.
 
+pub mod axes;
+pub mod density;
 pub mod flight;
 pub mod flow;
 pub mod latency;
+pub mod lateness;
 pub mod picture;
 #[cfg(test)]
 mod properties;
 pub mod rates;
+pub mod requests;
+pub mod slo;
+pub mod xy;
 
-use onbeat_shared::metrics::{self, Report, ReportOptions};
+use std::sync::Arc;
+
+use onbeat_shared::metrics::{Report, ReportOptions};
 
 use crate::derive::Question;
+use crate::filter::Filter;
 use crate::opened::OpenedRun;
+use crate::selection::{Passing, Selection};
 use crate::state::{Flow, Metric, Origin, Scale, TimeRange};
 use picture::Picture;
 
 /// A question about a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Ask {
-    /// All numbers of a stretch.
+    /// All numbers of some requests.
     Report {
         /// Which.
-        range: TimeRange,
+        selection: Selection,
     },
+    /// Which requests a selection chooses.
+    Chosen {
+        /// The selection.
+        selection: Selection,
+    },
+    /// About the table of requests.
+    Requests(requests::Ask),
+    /// About goals.
+    Slo(slo::Ask),
+    /// About lateness.
+    Lateness(lateness::Ask),
     /// Requests the schedule wanted and requests that left, per second.
     Rates {
         /// What the plot shows.
         view: TimeRange,
+        /// Which requests count.
+        filter: Option<Arc<Filter>>,
     },
     /// Requests in flight.
     Flight {
@@ -38,6 +61,8 @@ pub enum Ask {
         view: TimeRange,
         /// How many pixel columns it has.
         columns: usize,
+        /// Which requests count.
+        filter: Option<Arc<Filter>>,
     },
     /// One latency of each request.
     Latency {
@@ -49,6 +74,8 @@ pub enum Ask {
         origin: Origin,
         /// How heights are drawn.
         scale: Scale,
+        /// Which requests count.
+        filter: Option<Arc<Filter>>,
     },
     /// Tokens or requests per second.
     Flow {
@@ -56,6 +83,8 @@ pub enum Ask {
         view: TimeRange,
         /// Which.
         flow: Flow,
+        /// Which requests count.
+        filter: Option<Arc<Filter>>,
     },
 }
 
@@ -64,6 +93,14 @@ pub enum Ask {
 pub enum Place {
     /// Numbers.
     Report,
+    /// What a selection chooses.
+    Chosen,
+    /// The table of requests and its details.
+    Requests(requests::Place),
+    /// Goals.
+    Slo(slo::Place),
+    /// Lateness.
+    Lateness(lateness::Place),
     /// The plot of rates.
     Rates,
     /// The plot of requests in flight.
@@ -81,6 +118,14 @@ pub enum Answer {
     Report(Box<Report>),
     /// A plot.
     Picture(Box<Picture>),
+    /// Places of requests in the plan, ascending.
+    Chosen(Arc<[u32]>),
+    /// About the table of requests.
+    Requests(requests::Answer),
+    /// About goals.
+    Slo(Box<slo::Answer>),
+    /// About lateness.
+    Lateness(Box<lateness::Figures>),
 }
 
 impl Answer {
@@ -89,7 +134,7 @@ impl Answer {
     pub fn report(&self) -> Option<&Report> {
         match self {
             Self::Report(report) => Some(report),
-            Self::Picture(_) => None,
+            _ => None,
         }
     }
 
@@ -98,7 +143,34 @@ impl Answer {
     pub fn picture(&self) -> Option<&Picture> {
         match self {
             Self::Picture(picture) => Some(picture),
-            Self::Report(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The answer about goals, if it is one.
+    #[must_use]
+    pub fn slo(&self) -> Option<&slo::Answer> {
+        match self {
+            Self::Slo(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// The figures of lateness, if it has them.
+    #[must_use]
+    pub fn lateness(&self) -> Option<&lateness::Figures> {
+        match self {
+            Self::Lateness(figures) => Some(figures),
+            _ => None,
+        }
+    }
+
+    /// The answer about the table of requests, if it is one.
+    #[must_use]
+    pub const fn requests(&self) -> Option<&requests::Answer> {
+        match self {
+            Self::Requests(answer) => Some(answer),
+            _ => None,
         }
     }
 }
@@ -111,6 +183,10 @@ impl Question for Ask {
     fn slot(&self) -> Place {
         match *self {
             Self::Report { .. } => Place::Report,
+            Self::Chosen { .. } => Place::Chosen,
+            Self::Requests(ref ask) => Place::Requests(ask.place()),
+            Self::Slo(ref ask) => Place::Slo(ask.slot()),
+            Self::Lateness(ref ask) => Place::Lateness(ask.slot()),
             Self::Rates { .. } => Place::Rates,
             Self::Flight { .. } => Place::Flight,
             Self::Latency { metric, origin, scale, .. } => Place::Latency(metric, origin, scale),
@@ -119,18 +195,30 @@ impl Question for Ask {
     }
 
     fn answer(&self, opened: &OpenedRun) -> Answer {
+        let passing = |filter: &Option<Arc<Filter>>| opened.passing(filter.as_ref());
         let picture = match *self {
-            Self::Report { range } => {
-                let range = Some((range.start, range.end));
-                let options = ReportOptions { range, ..ReportOptions::default() };
-                return Answer::Report(Box::new(metrics::report(&opened.run, &options)));
+            Self::Report { ref selection } if selection.is_everything() => {
+                return Answer::Report(Box::new(opened.report().clone()));
             }
-            Self::Rates { view } => rates::picture(opened, view),
-            Self::Flight { view, columns } => flight::picture(opened, view, columns),
-            Self::Latency { view, metric, origin, scale } => {
-                latency::picture(opened, view, latency::Choice { metric, origin, scale })
+            Self::Report { ref selection } => {
+                let report = opened.report_of(selection, &ReportOptions::default());
+                return Answer::Report(Box::new(report));
             }
-            Self::Flow { view, flow } => flow::picture(opened, view, flow),
+            Self::Chosen { ref selection } => return Answer::Chosen(opened.chosen(selection)),
+            Self::Requests(ref ask) => return Answer::Requests(ask.answer(opened)),
+            Self::Slo(ref ask) => return ask.answer(opened),
+            Self::Lateness(ref ask) => return ask.answer(opened),
+            Self::Rates { view, ref filter } => rates::picture(opened, view, &passing(filter)),
+            Self::Flight { view, columns, ref filter } => {
+                flight::picture(opened, view, columns, &passing(filter))
+            }
+            Self::Latency { view, metric, origin, scale, ref filter } => {
+                let choice = latency::Choice { metric, origin, scale };
+                latency::picture(opened, view, choice, &passing(filter))
+            }
+            Self::Flow { view, flow, ref filter } => {
+                flow::picture(opened, view, flow, &passing(filter))
+            }
         };
         Answer::Picture(Box::new(picture))
     }
@@ -154,6 +242,17 @@ fn with_margin(opened: &OpenedRun, view: TimeRange) -> TimeRange {
 /// The part of a view in which something could happen: what tables have rows for.
 fn within_run(opened: &OpenedRun, view: TimeRange) -> TimeRange {
     view.clipped(opened.whole()).unwrap_or(view)
+}
+
+/// What is said in the place of a picture when no request of the run passes the filter.
+fn nothing_passes(passing: &Passing) -> Option<String> {
+    (!passing.is_everything() && passing.count() == 0)
+        .then(|| "No request passes the filter".to_owned())
+}
+
+/// A note on how a picture was made, which also says that not all requests count.
+fn filtered(note: String, passing: &Passing) -> String {
+    if passing.is_everything() { note } else { format!("{note}, filtered") }
 }
 
 /// Bounds for heights from zero to a little above the largest.

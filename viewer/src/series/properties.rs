@@ -51,7 +51,7 @@ fn every_request_of_the_run_is_in_the_rates() {
     for seed in 0..5 {
         let opened = opened(seed, 400);
         let view = views(&opened)[0];
-        let picture = rates::picture(&opened, view);
+        let picture = rates::picture(&opened, view, &opened.passing(None));
         assert_eq!(amount(&picture, 0, view).round(), 400.0, "offered");
         assert_eq!(amount(&picture, 1, view).round(), 400.0, "achieved");
     }
@@ -64,7 +64,7 @@ fn a_run_that_users_drive_has_no_offered_rate() {
     let run = Run::read(&bytes).expect("a readable log");
     let opened = OpenedRun::new(PathBuf::from("users.beat"), bytes.len() as u64, run);
     let view = views(&opened)[0];
-    let picture = rates::picture(&opened, view);
+    let picture = rates::picture(&opened, view, &opened.passing(None));
     assert_eq!(picture.lines.len(), 1, "achieved only");
     let sent = u32::try_from(opened.run.requests.len()).expect("a small sample");
     assert_eq!(amount(&picture, 0, view).round(), f64::from(sent));
@@ -79,11 +79,11 @@ fn a_run_that_users_drive_has_no_offered_rate() {
 fn rates_do_not_change_when_the_view_moves() {
     let opened = opened(9, 600);
     let view = views(&opened)[2];
-    let picture = rates::picture(&opened, view);
+    let picture = rates::picture(&opened, view, &opened.passing(None));
     let shift = picture_step(&picture);
     let moved =
         TimeRange { start: RunNanos(view.start.0 + shift), end: RunNanos(view.end.0 + shift) };
-    let other = rates::picture(&opened, moved);
+    let other = rates::picture(&opened, moved, &opened.passing(None));
     for place in 2..100 {
         let time = RunNanos(view.start.0 + place * shift);
         let values = |picture: &Picture| picture.lines[1].readout.at(time);
@@ -104,7 +104,7 @@ fn the_flight_is_what_a_walk_over_all_requests_finds() {
         let opened = opened(seed, 300);
         let requests = &opened.run.requests;
         for view in views(&opened) {
-            let picture = flight::picture(&opened, view, 700);
+            let picture = flight::picture(&opened, view, 700, &opened.passing(None));
             for step in 0..50 {
                 let time = RunNanos(view.start.0 + view.span() / 50 * step);
                 let count = (0..requests.len())
@@ -115,8 +115,8 @@ fn the_flight_is_what_a_walk_over_all_requests_finds() {
                 assert_eq!(found, count as f64, "seed {seed} at {time:?}");
             }
         }
-        let whole = flight::picture(&opened, views(&opened)[0], 700);
-        let peak = opened.report.throughput.peak_in_flight.expect("data") as f64;
+        let whole = flight::picture(&opened, views(&opened)[0], 700, &opened.passing(None));
+        let peak = opened.report().throughput.peak_in_flight.expect("data") as f64;
         let drawn = whole.lines[0].segments.iter().flatten().map(|point| point.y);
         assert_eq!(drawn.fold(0.0, f64::max), peak, "the peak survives thinning");
     }
@@ -132,7 +132,7 @@ fn every_latency_in_view_is_a_mark_and_lies_within_the_bounds() {
         let opened = opened(seed, 300);
         for view in views(&opened) {
             for scale in [Scale::Linear, Scale::Log] {
-                let picture = latency::picture(&opened, view, choice(Metric::Ttft, scale));
+                let picture = latency::picture(&opened, view, choice(Metric::Ttft, scale), &opened.passing(None));
                 let Marks::Points { points, requests } = &picture.marks else {
                     panic!("few enough for points");
                 };
@@ -166,13 +166,13 @@ fn every_latency_in_view_is_a_mark_and_lies_within_the_bounds() {
 fn percentiles_over_the_run_agree_with_the_report() {
     let opened = opened(3, 500);
     let view = views(&opened)[0];
-    let picture = latency::picture(&opened, view, choice(Metric::EndToEnd, Scale::Linear));
+    let picture = latency::picture(&opened, view, choice(Metric::EndToEnd, Scale::Linear), &opened.passing(None));
     let rows = &picture.table;
     let column = |place: usize| rows.cells[place].iter().flatten().copied();
-    let ok = opened.report.outcomes.ok as f64;
+    let ok = opened.report().outcomes.ok as f64;
     assert_eq!(column(1).sum::<f64>(), ok, "every success is in one row");
     assert_eq!(column(2).sum::<f64>(), 500.0 - ok, "every failure too");
-    let longest = opened.report.latency.e2e_ms.as_ref().expect("data").max * 1e6;
+    let longest = opened.report().latency.e2e_ms.as_ref().expect("data").max * 1e6;
     assert!((column(6).fold(0.0, f64::max) - longest).abs() < 1.0);
     for row in 0..rows.len() {
         let value = |place: usize| rows.cells[place][row];
@@ -197,7 +197,7 @@ fn a_density_picture_loses_no_request() {
     let opened = OpenedRun::new(PathBuf::from("dense.beat"), 0, run);
     let view = views(&opened)[0];
     for scale in [Scale::Linear, Scale::Log] {
-        let picture = latency::picture(&opened, view, choice(Metric::Ttft, scale));
+        let picture = latency::picture(&opened, view, choice(Metric::Ttft, scale), &opened.passing(None));
         let Marks::Density(density) = &picture.marks else {
             panic!("too many for points");
         };
@@ -217,14 +217,14 @@ fn the_flows_add_up_to_the_runs_totals() {
             (0..run.requests.len()).filter_map(of).map(|tokens| tokens as f64).sum()
         };
         let answered = |i: usize| run.requests.first_token(i).is_some();
-        let output = flow::picture(&opened, view, Flow::OutputTokens);
+        let output = flow::picture(&opened, view, Flow::OutputTokens, &opened.passing(None));
         let expected = sum(&|i| tokens::completion(run, i).filter(|_| answered(i)));
         assert!((amount(&output, 0, view) - expected).abs() < 1e-6 * expected, "output");
-        let input = flow::picture(&opened, view, Flow::InputTokens);
+        let input = flow::picture(&opened, view, Flow::InputTokens, &opened.passing(None));
         let expected = sum(&|i| tokens::prompt(run, i).filter(|_| answered(i)));
         assert!((amount(&input, 0, view) - expected).abs() < 1e-6 * expected, "input");
-        let requests = flow::picture(&opened, view, Flow::Requests);
-        let ok = opened.report.outcomes.ok as f64;
+        let requests = flow::picture(&opened, view, Flow::Requests, &opened.passing(None));
+        let ok = opened.report().outcomes.ok as f64;
         assert_eq!(amount(&requests, 0, view).round(), ok);
         assert_eq!(amount(&requests, 1, view).round(), 300.0 - ok);
     }
@@ -241,9 +241,9 @@ fn what_was_cancelled_is_not_called_a_failure() {
         let run = Run::read(&sample.bytes()).expect("a readable log");
         let opened = OpenedRun::new(PathBuf::from("sample.beat"), 0, run);
         let view = views(&opened)[0];
-        let picture = latency::picture(&opened, view, choice(Metric::Ttft, Scale::Linear));
+        let picture = latency::picture(&opened, view, choice(Metric::Ttft, Scale::Linear), &opened.passing(None));
         assert_eq!(picture.table.columns[2].name, called);
         assert!(picture.note.contains(&format!(" {called} (crosses), ")), "{}", picture.note);
-        assert_eq!(flow::picture(&opened, view, Flow::Requests).lines[1].name, called);
+        assert_eq!(flow::picture(&opened, view, Flow::Requests, &opened.passing(None)).lines[1].name, called);
     }
 }

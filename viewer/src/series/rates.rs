@@ -5,9 +5,10 @@ use std::sync::Arc;
 use onbeat_shared::units::{NANOS_PER_SECOND, RunNanos};
 
 use super::picture::{Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase};
-use super::{STEPS, from_zero, with_margin, within_run};
+use super::{STEPS, filtered, from_zero, nothing_passes, with_margin, within_run};
 use crate::opened::OpenedRun;
 use crate::quantity;
+use crate::selection::Passing;
 use crate::state::TimeRange;
 use crate::theme::data_colour;
 
@@ -16,14 +17,16 @@ const UNIT: &str = "requests/s";
 /// The plot for a view. A run whose requests have no due times of their own has no offered line,
 /// nor has one that users drive.
 #[must_use]
-pub fn picture(opened: &OpenedRun, view: TimeRange) -> Picture {
+pub fn picture(opened: &OpenedRun, view: TimeRange, passing: &Passing) -> Picture {
     let steps = Steps::of_width(with_margin(opened, view), Steps::covering(view, STEPS).width);
     let requests = &opened.run.requests;
     // Where users decide, a request is due when its user comes to it: nothing was offered.
     let has_schedule =
         opened.run.users.is_none() && (0..requests.len()).any(|i| requests.due(i).is_some());
-    let due = count(steps, (0..requests.len()).filter_map(|i| requests.due(i)));
-    let sent = count(steps, opened.by_sent().iter().filter_map(|&i| requests.sent(i as usize)));
+    let due = (0..requests.len()).filter(|&i| passing.has(i)).filter_map(|i| requests.due(i));
+    let due = count(steps, due);
+    let sent = opened.sent_of(steps.range(), passing).filter_map(|i| requests.sent(i as usize));
+    let sent = count(steps, sent);
     let offered = has_schedule.then(|| per_second(opened, steps, &due));
     let achieved = per_second(opened, steps, &sent);
     let mut lines = Vec::new();
@@ -38,9 +41,13 @@ pub fn picture(opened: &OpenedRun, view: TimeRange) -> Picture {
         bounds: from_zero(largest),
         axis: HeightAxis::Number { unit: UNIT },
         table: rows(within_run(opened, view), steps, offered.as_deref(), &achieved),
-        note: format!("in steps of {}", quantity::duration(steps.width as f64)),
+        note: filtered(
+            format!("in steps of {}", quantity::duration(steps.width as f64)),
+            passing,
+        ),
         summary: summary(view, offered.as_deref(), &achieved, largest),
-        empty: opened.by_sent().is_empty().then(|| "No request left".to_owned()),
+        empty: nothing_passes(passing)
+            .or_else(|| opened.by_sent().is_empty().then(|| "No request left".to_owned())),
         lines,
         ..Picture::default()
     }
