@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::test::Totals;
-use crate::{demo_trace, deps, docs, process, test, tidy};
+use crate::{demo_trace, deps, docs, packaging, process, targets, test, tidy};
 
 /// What a step may tell beside having passed.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ const STEPS: &[(&str, Action)] = &[
     ("deps", |root| deps::run(root, &[]).map(|()| Passed::Plain)),
     ("docs", |root| docs::run(root, &["--check".to_owned()]).map(|()| Passed::Plain)),
     ("assets", |root| demo_trace::run(root, &["--check".to_owned()]).map(|()| Passed::Plain)),
+    ("packaging", |root| packaging::run(root, &[]).map(|()| Passed::Plain)),
+    ("targets", other_systems),
     ("deny", deny),
 ];
 
@@ -117,9 +119,16 @@ fn doc(root: &Path) -> Result<Passed, String> {
 /// `cargo bench` would compile every dependency again, optimised, to show only that they still run.
 fn bench(root: &Path) -> Result<Passed, String> {
     let arguments = ["test", "--workspace", "--locked", "--quiet"];
-    let benches = ["--bench", "micro", "--bench", "replay", "--bench", "startup"];
-    process::run(process::cargo(root).args(arguments).args(benches))?;
+    let benches = ["micro", "replay", "startup", "opening"].map(|bench| ["--bench", bench]);
+    process::run(process::cargo(root).args(arguments).args(benches.iter().flatten()))?;
     Ok(Passed::Plain)
+}
+
+fn other_systems(root: &Path) -> Result<Passed, String> {
+    match targets::check(root)? {
+        0 => Ok(Passed::DidNotRun("the toolchain has no other system (see cargo x targets)")),
+        _ => Ok(Passed::Plain),
+    }
 }
 
 fn deny(root: &Path) -> Result<Passed, String> {

@@ -1,17 +1,28 @@
 //! `cargo x docs`: writes the references that are generated from the program's own declarations.
 //!
-//! The engine prints each of them (`onbeat reference NAME`, hidden from its help); this verb only
-//! stores what it printed. `--check` writes nothing and fails when a stored one is stale. So a flag
-//! or a column is described once, in code, and the documents cannot drift.
+//! The programs print each of them (`onbeat reference NAME`, hidden from its help; manual pages and
+//! completions); this verb only stores what they printed. `--check` writes nothing and fails when a
+//! stored one is stale. So a flag or a column is described once, in code, and the documents cannot
+//! drift.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process;
 
-/// What `onbeat reference` calls it, and where it is kept.
-const REFERENCES: &[(&str, &str)] =
-    &[("flags", "engine/FLAGS.md"), ("columns", "shared/COLUMNS.md")];
+/// The program, what makes it print, and where that is kept.
+const REFERENCES: &[(&str, &[&str], &str)] = &[
+    ("onbeat", &["reference", "flags"], "engine/FLAGS.md"),
+    ("onbeat", &["reference", "columns"], "shared/COLUMNS.md"),
+    ("onbeat", &["man"], "engine/assets/onbeat.1"),
+    ("onbeat", &["completions", "bash"], "engine/assets/completions/onbeat.bash"),
+    ("onbeat", &["completions", "zsh"], "engine/assets/completions/_onbeat"),
+    ("onbeat", &["completions", "fish"], "engine/assets/completions/onbeat.fish"),
+    ("onbeat-viewer", &["--man"], "viewer/assets/onbeat-viewer.1"),
+    ("onbeat-viewer", &["--completions", "bash"], "viewer/assets/completions/onbeat-viewer.bash"),
+    ("onbeat-viewer", &["--completions", "zsh"], "viewer/assets/completions/_onbeat-viewer"),
+    ("onbeat-viewer", &["--completions", "fish"], "viewer/assets/completions/onbeat-viewer.fish"),
+];
 
 /// Entry point: writes, or with `--check` compares.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
@@ -21,8 +32,10 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         _ => return Err("takes only --check".to_owned()),
     };
     let mut stale = Vec::new();
-    for (name, path) in REFERENCES {
-        let fresh = process::output(engine(root)?.args(["reference", name]))?;
+    let programs = programs(root)?;
+    for (program, arguments, path) in REFERENCES {
+        let mut command = Command::new(programs.join(program));
+        let fresh = process::output(command.args(*arguments))?;
         let place = root.join(path);
         let stored = std::fs::read_to_string(&place).unwrap_or_default();
         if let Some(line) = first_difference(&stored, &fresh) {
@@ -30,7 +43,9 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
                 println!("{path}:{line}: stale");
                 stale.push(*path);
             } else {
-                std::fs::write(&place, fresh)
+                let folder = place.parent().unwrap_or(root);
+                std::fs::create_dir_all(folder)
+                    .and_then(|()| std::fs::write(&place, fresh))
                     .map_err(|error| format!("could not write {path}: {error}"))?;
                 println!("{path}: written");
             }
@@ -43,17 +58,17 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     Err(format!("{} are stale; write them again with: cargo x docs", stale.join(" and ")))
 }
 
-/// The engine's binary, built with the whole workspace's features so that `cargo x ci` finds it
-/// already there.
-fn engine(root: &Path) -> Result<Command, String> {
-    let build = ["build", "--workspace", "--locked", "--quiet", "--bin", "onbeat"];
+/// The folder with both programs, built with the whole workspace's features so that `cargo x ci`
+/// finds them already there.
+fn programs(root: &Path) -> Result<PathBuf, String> {
+    let build = ["build", "--workspace", "--locked", "--quiet", "--bins"];
     process::run(process::cargo(root).args(build))?;
     let metadata = ["metadata", "--format-version", "1", "--locked", "--no-deps"];
     let metadata = process::output(process::cargo(root).args(metadata))?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata)
         .map_err(|error| format!("could not read cargo metadata: {error}"))?;
     let target = metadata["target_directory"].as_str().ok_or("cargo metadata names no target")?;
-    Ok(Command::new(Path::new(target).join("debug/onbeat")))
+    Ok(Path::new(target).join("debug"))
 }
 
 /// The 1-based line at which the two texts part, `None` when they are the same.

@@ -8,8 +8,11 @@ mod ci;
 mod demo_trace;
 mod deps;
 mod docs;
+mod icon;
+mod packaging;
 mod process;
 mod setup;
+mod targets;
 mod test;
 mod tidy;
 mod words;
@@ -35,6 +38,9 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ("words", "the word list against tokenizers: --check FILE… | --derive FILE…", words::run),
     ("demo-trace", "write the demo's trace [--check: only compare it]", demo_trace::run),
     ("docs", "write the generated references [--check: fail when one is stale]", docs::run),
+    ("icon", "write the viewer's icon in every size [--check: only compare it]", icon::run),
+    ("packaging", "look at everything that a Debian package carries", packaging::run),
+    ("targets", "compile the viewer for other systems, where the toolchain can", targets::run),
 ];
 
 fn main() -> ExitCode {

@@ -1,23 +1,35 @@
-//! The window: which runs are open, which panel is shown, and what keys, drops and screens ask for.
+//! The window: which runs are open, which panels are shown, and what keys, drops, panels and
+//! dialogs ask for.
 //!
 //! State in, widgets out. It computes nothing: runs are loaded by [`crate::load`], pictures made by
-//! [`crate::derive`]; here they are only put in their places.
+//! [`crate::derive`]; here they are only put in their places. No call here waits for a disk.
 
-use std::path::{Path, PathBuf};
-
-use eframe::egui::{
-    self, CentralPanel, Context, Frame, Margin, Panel, ScrollArea, Stroke, ThemePreference, Ui,
-    ViewportCommand,
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use crate::arguments::{Arguments, ThemeChoice};
-use crate::bars::{self, RangeLine, TopBar, TopWish};
+use eframe::egui::{
+    self, CentralPanel, Context, Frame, Margin, Panel, ThemePreference, Ui, Vec2, ViewportCommand,
+};
+
+use crate::arguments::{Arguments, PanelChoice, ThemeChoice};
+use crate::bars::{self, RangeLine};
+use crate::dialog::{self, Dialog};
 use crate::keys::{self, Action};
-use crate::panels::{PANELS, Scene};
+use crate::notice::Notices;
+use crate::output::{self, Output};
+use crate::page;
+use crate::panels::{self, PANELS, PanelWish};
+use crate::platform;
+use crate::recent::Recent;
 use crate::screens::{self, Wish};
-use crate::screenshot::Screenshot;
+use crate::settings::{Settings, store::Store};
+use crate::sheet;
 use crate::tabs::{OpenTab, Tab, Tabs};
 use crate::theme::{self, Palette};
+use crate::tiles::Tiles;
+use crate::top_bar::{self, TopBar, TopWish};
 
 /// Below this width of the window the facts of the run give their room to the panels.
 const NARROW: f32 = 760.0;
@@ -27,14 +39,14 @@ const NARROW: f32 = 760.0;
 pub struct Start {
     /// Runs to open.
     pub runs: Vec<PathBuf>,
-    /// Panel to show, by its place.
-    pub panel: usize,
-    /// Colours.
+    /// Panel to show, by its place; else those that were seen last.
+    pub panel: Option<usize>,
+    /// Colours; else those of the settings.
     pub theme: Option<ThemePreference>,
     /// Range in seconds.
     pub range: Option<(f64, f64)>,
-    /// Picture to take.
-    pub screenshot: Option<Screenshot>,
+    /// The file with the settings; `None`: nothing is read or written.
+    pub settings: Option<PathBuf>,
     /// Work everything out on the drawing thread; for tests.
     pub inline: bool,
 }
@@ -42,18 +54,18 @@ pub struct Start {
 impl Start {
     /// What the command line asks for.
     #[must_use]
-    pub fn from_arguments(arguments: Arguments, screenshot: Option<Screenshot>) -> Self {
-        let theme = match arguments.theme {
-            ThemeChoice::System => ThemePreference::System,
-            ThemeChoice::Light => ThemePreference::Light,
-            ThemeChoice::Dark => ThemePreference::Dark,
-        };
+    pub fn from_arguments(arguments: Arguments) -> Self {
+        // A picture must not depend on who takes it.
+        let apart = arguments.no_settings || arguments.screenshot.is_some();
         Self {
             runs: arguments.runs,
-            panel: arguments.panel.unwrap_or(0),
-            theme: Some(theme),
+            panel: match arguments.panel {
+                Some(PanelChoice::One(place)) => Some(place),
+                Some(PanelChoice::All) | None => None,
+            },
+            theme: arguments.theme.map(ThemeChoice::preference),
             range: arguments.range,
-            screenshot,
+            settings: if apart { None } else { platform::settings_file() },
             inline: false,
         }
     }
@@ -63,21 +75,41 @@ impl Start {
 pub struct ViewerApp {
     /// The runs.
     pub tabs: Tabs,
-    panel: usize,
+    /// The panels on the page.
+    pub tiles: Tiles,
+    /// Runs opened last.
+    pub recent: Recent,
     theme: ThemePreference,
-    top: TopBar,
     range_line: RangeLine,
     sheet: bool,
-    screenshot: Option<Screenshot>,
+    dialog: Option<Dialog>,
+    notices: Notices,
+    output: Output,
+    /// The room that panels had in the last frame (points).
+    page_size: Vec2,
+    wishes: Vec<PanelWish>,
     title: String,
+    store: Store,
+    /// What is remembered and has no other place here.
+    settings: Settings,
+    /// Whether the welcome was drawn in the last frame.
+    welcomed: bool,
+    /// How large everything was drawn in the last frame; a wish for another takes effect after one.
+    zoom: f32,
+    home: Option<PathBuf>,
+    started_in: Option<PathBuf>,
 }
 
 impl ViewerApp {
-    /// A window with fonts and colours installed, opening what it begins with.
+    /// A window with fonts and colours installed, opening what it begins with. Reads the settings.
     #[must_use]
     pub fn new(ctx: &Context, start: Start) -> Self {
-        let theme = start.theme.unwrap_or(ThemePreference::System);
+        let (store, found) = Store::open(start.settings);
+        let settings = found.settings;
+        let theme = start.theme.unwrap_or(settings.theme.preference());
         theme::install(ctx, theme);
+        let zoom = ctx.zoom_factor();
+        ctx.set_zoom_factor(settings.scale);
         let mut tabs = Tabs::default();
         tabs.first_range = start.range;
         tabs.inline = start.inline;
@@ -85,68 +117,147 @@ impl ViewerApp {
             tabs.open(run, ctx);
         }
         tabs.show(0);
+        let mut notices = Notices::default();
+        if let Some(words) = found.words {
+            notices.warn(words);
+        }
+        let restored = || Tiles::restored(&settings.layout);
         Self {
             tabs,
-            panel: start.panel.min(PANELS.len() - 1),
+            tiles: start.panel.map_or_else(restored, Tiles::one),
+            recent: Recent::new(settings.recent.clone()),
             theme,
-            top: TopBar::default(),
             range_line: RangeLine::default(),
             sheet: false,
-            screenshot: start.screenshot,
+            dialog: None,
+            notices,
+            output: Output::default(),
+            page_size: Vec2::ZERO,
+            wishes: Vec::new(),
             title: String::new(),
+            store,
+            settings,
+            welcomed: false,
+            zoom,
+            home: platform::home(),
+            started_in: platform::started_in(),
         }
+    }
+
+    /// Shows the panel at this place, and no other.
+    pub fn show_panel(&mut self, place: usize) {
+        self.tiles = Tiles::one(place);
     }
 
     /// Draws one frame.
     pub fn show(&mut self, ui: &mut Ui) {
         let ctx = ui.ctx().clone();
         self.tabs.poll(&ctx);
+        for path in self.tabs.take_opened() {
+            self.recent.add(&path);
+        }
         self.take_drops(&ctx);
-        if !self.sheet {
+        if !self.sheet && self.dialog.is_none() && !self.output.is_open() {
             for action in keys::pressed(&ctx) {
                 self.act(action, &ctx);
             }
         }
         self.frame_ui(ui, &ctx);
+        self.grant_panels(&ctx);
         self.name_window(&ctx);
-        if self.sheet && screens::keys_ui(&ctx) {
-            self.sheet = false;
-        }
-        screens::drop_target_ui(&ctx);
-        if let Some(screenshot) = &mut self.screenshot {
-            screenshot.step(&ctx, self.tabs.is_settled());
-        }
+        self.over_ui(&ctx);
+        self.remember(&ctx);
+    }
+
+    /// Shows a dialog that opens runs.
+    pub fn show_dialog(&mut self, dialog: Dialog) {
+        self.dialog = Some(dialog);
+    }
+
+    /// Whether nothing is being loaded, worked out or looked up.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.tabs.is_settled()
+            && !self.recent.is_asking()
+            && self.dialog.as_ref().is_none_or(|dialog| !dialog.is_looking())
     }
 
     fn frame_ui(&mut self, ui: &mut Ui, ctx: &Context) {
         let palette = *Palette::of(ui);
         let bar = |x, y| Frame::new().fill(palette.card).inner_margin(Margin::symmetric(x, y));
         let top = Panel::top("top").exact_size(46.0).resizable(false).frame(bar(14, 0));
-        let wish = top.show(ui, |ui| self.top.show(ui, &mut self.tabs, self.theme)).inner;
+        let top_bar = TopBar {
+            tabs: &self.tabs,
+            recent: &self.recent,
+            tiles: &self.tiles,
+            theme: self.theme,
+        };
+        let wish = top.show(ui, |ui| top_bar.show(ui)).inner;
         self.grant_top(wish, ctx);
         let (width, facts) =
             if ui.available_width() < NARROW { (120.0, false) } else { (172.0, true) };
         let rail = Panel::left("rail").exact_size(width).resizable(false).frame(bar(10, 10));
         let opened = match self.tabs.shown() {
-            Some(Tab::Open(open)) => Some(std::sync::Arc::clone(open.derived.subject())),
+            Some(Tab::Open(open)) => Some(Arc::clone(open.derived.subject())),
             _ => None,
         };
-        rail.show(ui, |ui| bars::rail_ui(ui, &mut self.panel, opened.as_deref(), facts));
+        rail.show(ui, |ui| bars::rail_ui(ui, &mut self.tiles, opened.as_deref(), facts));
+        self.welcome(ctx);
         let page = Frame::new().fill(palette.page);
+        self.page_size = ui.available_size();
         let wish = CentralPanel::default().frame(page).show(ui, |ui| self.page_ui(ui)).inner;
         self.grant(wish, ctx);
     }
 
     fn page_ui(&mut self, ui: &mut Ui) -> Wish {
-        match self.tabs.shown_mut() {
-            None => screens::welcome_ui(ui),
+        let Self { tabs, tiles, recent, range_line, wishes, .. } = self;
+        let others = tabs.others();
+        match tabs.shown_mut() {
+            None => screens::welcome_ui(ui, recent),
             Some(Tab::Loading(loading)) => screens::loading_ui(ui, loading),
             Some(Tab::Failed(problem)) => screens::problem_ui(ui, problem),
             Some(Tab::Open(open)) => {
-                open_ui(ui, open, &mut self.range_line, self.panel);
+                page::show(ui, open, tiles, range_line, &others, wishes);
                 Wish::None
             }
         }
+    }
+
+    /// What lies over the page.
+    fn over_ui(&mut self, ctx: &Context) {
+        if self.sheet && sheet::show(ctx) {
+            self.sheet = false;
+        }
+        if let Some(dialog) = &mut self.dialog
+            && let Some(wish) = dialog.show(ctx)
+        {
+            self.settings.newest_first = dialog.newest_first();
+            self.settings.folder = dialog.folder().map(Path::to_owned);
+            self.dialog = None;
+            if let dialog::Wish::Open(paths) = wish {
+                self.open(paths, ctx);
+            }
+            ctx.request_repaint();
+        }
+        let screen =
+            output::Screen { tabs: &self.tabs, panel: self.tiles.panel(), size: self.page_size };
+        self.output.show(ctx, screen, &mut self.notices);
+        screens::drop_target_ui(ctx);
+        self.notices.show(ctx);
+    }
+
+    /// Asks which recent runs are still there whenever the welcome comes into sight.
+    fn welcome(&mut self, ctx: &Context) {
+        let welcome = self.tabs.shown().is_none();
+        if welcome && !self.welcomed {
+            self.look_at_recent(ctx);
+        }
+        self.welcomed = welcome;
+    }
+
+    fn look_at_recent(&self, ctx: &Context) {
+        let ctx = ctx.clone();
+        self.recent.look(move || ctx.request_repaint());
     }
 
     /// The window bears the name of the shown run.
@@ -164,22 +275,55 @@ impl ViewerApp {
         let dropped: Vec<PathBuf> = ctx.input(|input| {
             input.raw.dropped_files.iter().map(|file| file.path().to_owned()).collect()
         });
-        for path in dropped {
+        self.open(dropped, ctx);
+    }
+
+    fn open(&mut self, paths: Vec<PathBuf>, ctx: &Context) {
+        for path in paths {
             self.tabs.open(path, ctx);
         }
     }
 
+    /// The dialog that opens runs, in the folder of the shown run if there is one.
+    fn browse(&mut self, ctx: &Context) {
+        let beside = self.tabs.shown().and_then(|tab| tab.path().parent());
+        let beside = beside.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned);
+        let start = beside
+            .or_else(|| self.settings.folder.clone())
+            .or_else(|| self.started_in.clone())
+            .or_else(|| self.home.clone())
+            .unwrap_or_else(|| PathBuf::from(std::path::MAIN_SEPARATOR_STR));
+        let start = std::path::absolute(&start).unwrap_or(start);
+        let newest_first = self.settings.newest_first;
+        self.show_dialog(Dialog::open(start, self.home.clone(), newest_first, ctx));
+    }
+
+    /// The sheet that writes pictures, tables and pages.
+    fn export(&mut self, ctx: &Context) {
+        let screen =
+            output::Screen { tabs: &self.tabs, panel: self.tiles.panel(), size: self.page_size };
+        self.output.open(ctx, screen);
+    }
+
     fn act(&mut self, action: Action, ctx: &Context) {
+        let panel = self.tiles.panel();
         match action {
-            Action::Open => self.top.focus_path = true,
+            Action::Open => self.browse(ctx),
+            Action::Export => self.export(ctx),
             Action::Close => self.tabs.close(),
-            Action::NextRun => self.tabs.next(),
-            Action::Panel(place) if place < PANELS.len() => self.panel = place,
-            Action::Panel(_) => {}
+            Action::NextRun(forward) => self.tabs.next(forward),
+            Action::Panel(place) => self.tiles.show(place),
             Action::Sheet => self.sheet = true,
-            Action::Theme => self.set_theme(bars::next_theme(self.theme), ctx),
+            Action::Theme => self.set_theme(top_bar::next_theme(self.theme), ctx),
+            Action::Split(direction) => {
+                if !self.tiles.split(direction) {
+                    self.notices.say("There is no room for one more tile.");
+                }
+            }
+            Action::CloseTile => self.tiles.close(self.tiles.focus()),
+            Action::NextTile(forward) => self.tiles.focus_next(forward),
+            Action::Resize(direction, by) => self.tiles.resize(direction, f32::from(by) / 100.0),
             _ => {
-                let panel = self.panel;
                 if let Some(Tab::Open(open)) = self.tabs.shown_mut() {
                     act_on(open, action, panel);
                 }
@@ -193,24 +337,30 @@ impl ViewerApp {
     }
 
     fn grant_top(&mut self, wish: TopWish, ctx: &Context) {
-        if let Some(typed) = wish.open {
-            self.tabs.open(typed_path(&typed, std::env::home_dir().as_deref()), ctx);
-            self.top.path.clear();
+        match wish {
+            TopWish::None => {}
+            TopWish::Browse => self.browse(ctx),
+            TopWish::Export => self.export(ctx),
+            TopWish::Open(path) => self.tabs.open(path, ctx),
+            TopWish::Show(place) => self.tabs.show(place),
+            TopWish::Close(place) => self.tabs.close_at(place),
+            TopWish::LookAtRecent => self.look_at_recent(ctx),
+            TopWish::ForgetRecent => self.recent.clear(),
+            TopWish::Theme(theme) => self.set_theme(theme, ctx),
+            TopWish::Scale(scale) => ctx.set_zoom_factor(scale),
+            TopWish::Arrange(arrangement) => self.tiles.arrange(arrangement),
+            TopWish::Split(direction) => self.act(Action::Split(direction), ctx),
+            TopWish::CloseTile => self.act(Action::CloseTile, ctx),
+            TopWish::Sheet => self.sheet = true,
         }
-        if let Some(theme) = wish.theme {
-            self.set_theme(theme, ctx);
-        }
-        self.sheet |= wish.sheet;
     }
 
     fn grant(&mut self, wish: Wish, ctx: &Context) {
         match wish {
             Wish::None => {}
-            Wish::TypePath => {
-                self.top.focus_path = true;
-                ctx.request_repaint();
-            }
+            Wish::Browse => self.browse(ctx),
             Wish::Open(path) => self.tabs.open(path, ctx),
+            Wish::ForgetRecent => self.recent.clear(),
             Wish::Retry => self.tabs.retry(ctx),
             Wish::Close => self.tabs.close(),
             Wish::Cancel => {
@@ -220,6 +370,52 @@ impl ViewerApp {
             }
         }
     }
+
+    /// Grants what the panels asked for.
+    fn grant_panels(&mut self, ctx: &Context) {
+        for wish in std::mem::take(&mut self.wishes) {
+            ctx.request_repaint();
+            match wish {
+                PanelWish::ShowRequest(_request) => {
+                    if let Some(place) = panels::named("Requests") {
+                        self.tiles.show(place);
+                    }
+                }
+                PanelWish::Filter(_text) => {}
+                PanelWish::ShowPanel(place) => self.tiles.show(place),
+                PanelWish::SetRange(range) => {
+                    if let Some(Tab::Open(open)) = self.tabs.shown_mut() {
+                        open.choices.choose(range);
+                    }
+                }
+                PanelWish::Copy(text) => {
+                    ctx.copy_text(text);
+                    self.notices.say("Copied.");
+                }
+                PanelWish::Say(words) => self.notices.say(words),
+                PanelWish::Warn(words) => self.notices.warn(words),
+            }
+        }
+    }
+
+    /// Notes what is to be remembered.
+    fn remember(&mut self, ctx: &Context) {
+        let settings = &mut self.settings;
+        settings.theme = ThemeChoice::of(self.theme);
+        let zoom = ctx.zoom_factor();
+        if zoom.to_bits() != self.zoom.to_bits() {
+            self.zoom = zoom;
+            settings.scale = zoom;
+        }
+        settings.layout = self.tiles.saved();
+        if settings.recent != self.recent.paths() {
+            settings.recent = self.recent.paths().to_vec();
+        }
+        self.store.keep(settings);
+        if let Some(words) = self.store.failure() {
+            self.notices.warn(words);
+        }
+    }
 }
 
 impl eframe::App for ViewerApp {
@@ -227,54 +423,8 @@ impl eframe::App for ViewerApp {
         self.show(ui);
     }
 
-    /// A picture shows no pointer, wherever it happens to be.
-    fn raw_input_hook(&mut self, _ctx: &Context, raw: &mut egui::RawInput) {
-        if self.screenshot.is_some() {
-            raw.events.retain(|event| !matches!(event, egui::Event::PointerMoved(_)));
-        }
-    }
-
     fn clear_color(&self, visuals: &egui::Visuals) -> [f32; 4] {
         visuals.panel_fill.to_normalized_gamma_f32()
-    }
-}
-
-/// A panel of an open run, with the line about the range above it.
-fn open_ui(ui: &mut Ui, open: &mut OpenTab, range_line: &mut RangeLine, panel: usize) {
-    let palette = *Palette::of(ui);
-    let line =
-        Frame::new().fill(palette.page).stroke(Stroke::NONE).inner_margin(Margin::symmetric(12, 0));
-    Panel::top("range")
-        .exact_size(42.0)
-        .resizable(false)
-        .show_separator_line(false)
-        .frame(line)
-        .show(ui, |ui| range_line.show(ui, open));
-    let margin = Margin { left: 12, right: 12, top: 0, bottom: 12 };
-    open.choices.pointed = false;
-    CentralPanel::default().frame(Frame::new().inner_margin(margin)).show(ui, |ui| {
-        let id = ui.unique_id();
-        ui.ctx().accesskit_node_builder(id, |node| {
-            node.set_role(egui::accesskit::Role::Main);
-            node.set_label(PANELS[panel].name);
-        });
-        let height = ui.available_height();
-        ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
-            ui.set_max_height(height);
-            bars::incomplete_ui(ui, open.derived.subject());
-            let mut scene = Scene { derived: &open.derived, choices: &mut open.choices };
-            (PANELS[panel].draw)(ui, &mut scene);
-        });
-    });
-    forget_cursor(ui.ctx(), open);
-}
-
-/// The cursor follows the pointer: once that has moved and is in no plot, it is gone. A cursor that
-/// keys move stays, as the pointer does not move then.
-fn forget_cursor(ctx: &Context, open: &mut OpenTab) {
-    let moved = ctx.input(|input| input.pointer.delta() != egui::Vec2::ZERO);
-    if moved && !open.choices.pointed {
-        open.choices.cursor = None;
     }
 }
 
@@ -293,40 +443,7 @@ fn act_on(open: &mut OpenTab, action: Action, panel: usize) {
         Action::Clear => {
             choices.clear();
         }
-        Action::Open
-        | Action::Close
-        | Action::NextRun
-        | Action::Panel(_)
-        | Action::Theme
-        | Action::Sheet => {}
-    }
-}
-
-/// A typed or pasted path: quotes and `file://` around it are dropped, `~` is the home folder.
-fn typed_path(typed: &str, home: Option<&Path>) -> PathBuf {
-    let path = typed.trim().trim_matches(['"', '\'']);
-    let path = path.strip_prefix("file://").unwrap_or(path);
-    match (path.strip_prefix('~').map(|rest| rest.trim_start_matches('/')), home) {
-        (Some(rest), Some(home)) if path == "~" || path.starts_with("~/") => home.join(rest),
-        _ => PathBuf::from(path),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn typed_paths_are_meant_paths() {
-        let home = Some(Path::new("/me"));
-        for (typed, meant) in [
-            ("/runs/a.beat", "/runs/a.beat"),
-            (" 'a b.beat' ", "a b.beat"),
-            ("file:///runs/a.beat", "/runs/a.beat"),
-            ("~/a.beat", "/me/a.beat"),
-            ("~other/a.beat", "~other/a.beat"),
-        ] {
-            assert_eq!(typed_path(typed, home), Path::new(meant), "{typed}");
-        }
+        // The window's.
+        _ => {}
     }
 }

@@ -3,7 +3,10 @@
 use std::{fs, path::PathBuf, str::FromStr};
 
 use clap::{Parser, ValueEnum};
+use clap_complete::Shell;
+use eframe::egui::ThemePreference;
 use onbeat_shared::foreign::shown_path;
+use serde::{Deserialize, Serialize};
 
 use crate::panels;
 
@@ -14,30 +17,53 @@ pub struct Arguments {
     /// Run logs to open.
     #[arg(value_name = "RUN.beat")]
     pub runs: Vec<PathBuf>,
-    /// Panel to show first.
+    /// Panel to show first; `all` with --screenshot: a picture of each, in files of their own.
     #[arg(long, value_name = "NAME", value_parser = panel)]
-    pub panel: Option<usize>,
-    /// Colours.
-    #[arg(long, value_enum, default_value_t = ThemeChoice::System)]
-    pub theme: ThemeChoice,
+    pub panel: Option<PanelChoice>,
+    /// Colours [default: as chosen last, at first as the system has them].
+    #[arg(long, value_enum)]
+    pub theme: Option<ThemeChoice>,
     /// Size of the window in points.
     #[arg(long, value_name = "WxH", default_value = "1280x800")]
     pub size: Size,
     /// Range of time the numbers speak of, in seconds of the run.
     #[arg(long, value_name = "A..B", value_parser = range, allow_hyphen_values = true)]
     pub range: Option<(f64, f64)>,
-    /// Save a picture of the window once it is complete, and leave.
+    /// Save a picture of the window once it is complete, and leave. No window is opened and no
+    /// display needed; a file of this name is replaced.
     #[arg(long, value_name = "OUT.png")]
     pub screenshot: Option<PathBuf>,
+    /// Pixels to a point in the picture, from 1 to 4.
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = scale,
+          requires = "screenshot")]
+    pub scale: f32,
+    /// Neither read nor write the settings of earlier windows; also meant by `--screenshot`.
+    #[arg(long)]
+    pub no_settings: bool,
+    /// Print the completion script of a shell, and leave.
+    #[arg(long, value_name = "SHELL", exclusive = true)]
+    pub completions: Option<Shell>,
+    /// Print the manual page, and leave.
+    #[arg(long, exclusive = true)]
+    pub man: bool,
 }
 
 impl Arguments {
-    /// Refuses to save the picture over a run that is to be shown.
+    /// Refuses what makes no sense together, and to save the picture over a run that is to be
+    /// shown.
     ///
     /// # Errors
-    /// When `--screenshot` names one of the runs, by whatever path.
-    pub fn check_apart(&self) -> Result<(), String> {
-        let Some(picture) = &self.screenshot else { return Ok(()) };
+    /// When `--screenshot` names one of the runs, by whatever path, or `--panel all` has no
+    /// `--screenshot`.
+    pub fn check(&self) -> Result<(), String> {
+        let Some(picture) = &self.screenshot else {
+            return match self.panel {
+                Some(PanelChoice::All) => {
+                    Err("--panel all is for pictures: add --screenshot OUT.png".to_owned())
+                }
+                _ => Ok(()),
+            };
+        };
         let own = fs::canonicalize(picture);
         let same = |run: &PathBuf| {
             own.as_ref().is_ok_and(|own| fs::canonicalize(run).is_ok_and(|run| run == *own))
@@ -50,15 +76,48 @@ impl Arguments {
     }
 }
 
+/// Which panels the command line names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PanelChoice {
+    /// The one at this place.
+    One(usize),
+    /// Each of them.
+    All,
+}
+
 /// Which colours to use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
 pub enum ThemeChoice {
     /// As the system says.
+    #[default]
     System,
     /// Dark on light.
     Light,
     /// Light on dark.
     Dark,
+}
+
+impl ThemeChoice {
+    /// The choice in the window library's words.
+    #[must_use]
+    pub const fn preference(self) -> ThemePreference {
+        match self {
+            Self::System => ThemePreference::System,
+            Self::Light => ThemePreference::Light,
+            Self::Dark => ThemePreference::Dark,
+        }
+    }
+
+    /// The choice from the window library's words.
+    #[must_use]
+    pub const fn of(preference: ThemePreference) -> Self {
+        match preference {
+            ThemePreference::System => Self::System,
+            ThemePreference::Light => Self::Light,
+            ThemePreference::Dark => Self::Dark,
+        }
+    }
 }
 
 /// A window's size.
@@ -95,11 +154,19 @@ impl FromStr for Size {
     }
 }
 
-fn panel(name: &str) -> Result<usize, String> {
-    panels::named(name).ok_or_else(|| {
+fn panel(name: &str) -> Result<PanelChoice, String> {
+    if name.eq_ignore_ascii_case("all") {
+        return Ok(PanelChoice::All);
+    }
+    panels::named(name).map(PanelChoice::One).ok_or_else(|| {
         let names: Vec<_> = panels::PANELS.iter().map(|panel| panel.name).collect();
         format!("there is no panel {name:?}; there are: {}", names.join(", "))
     })
+}
+
+fn scale(text: &str) -> Result<f32, String> {
+    let scale = text.trim().parse().ok().filter(|scale| (1.0..=4.0).contains(scale));
+    scale.ok_or_else(|| format!("{text:?} is no scale; write a number from 1 to 4, such as 2"))
 }
 
 /// Two instants in seconds, written `12..20.5`; either may be left out, and an `s` may follow.
@@ -136,11 +203,23 @@ mod tests {
         };
         let again = folder.path().join(".").join("run.beat");
         for picture in [&run, &again] {
-            let words = parse(picture).check_apart().expect_err("it is the run");
+            let words = parse(picture).check().expect_err("it is the run");
             assert!(words.contains("run.beat is a run"), "{words}");
         }
-        assert_eq!(parse(&other).check_apart(), Ok(()));
-        assert_eq!(parse(&folder.path().join("new.png")).check_apart(), Ok(()));
+        assert_eq!(parse(&other).check(), Ok(()));
+        assert_eq!(parse(&folder.path().join("new.png")).check(), Ok(()));
+    }
+
+    #[test]
+    fn all_panels_are_for_pictures() {
+        let parse = |words: &[&str]| {
+            Arguments::try_parse_from(["onbeat-viewer", "a.beat"].iter().chain(words))
+        };
+        let all = parse(&["--panel", "all"]).expect("words that are known");
+        assert!(all.check().expect_err("no picture").contains("--screenshot"));
+        let pictured = parse(&["--panel", "all", "--screenshot", "/nowhere/a.png"]);
+        assert_eq!(pictured.expect("words that are known").check(), Ok(()));
+        assert!(parse(&["--scale", "2"]).is_err(), "a window has its screen's scale");
     }
 
     #[test]
@@ -156,7 +235,12 @@ mod tests {
             let error = wrong.parse::<Size>().expect_err("no size");
             assert!(error.contains("for example 1280x800"), "{error}");
         }
-        assert_eq!(panel("overview"), Ok(0));
+        assert_eq!(panel("overview"), Ok(PanelChoice::One(0)));
+        assert_eq!(panel("All"), Ok(PanelChoice::All));
+        assert_eq!((scale("2"), scale(" 1.5 ")), (Ok(2.0), Ok(1.5)));
+        for wrong in ["0.5", "5", "NaN", "two"] {
+            assert!(scale(wrong).expect_err("no scale").contains("from 1 to 4"));
+        }
         assert!(panel("nonsense").expect_err("no panel").contains("Overview"));
     }
 

@@ -1,152 +1,35 @@
-//! The frame around the panels: the bar with the runs and the path, the list of panels with the
-//! facts of the run, the line that says which stretch of time all numbers speak of.
+//! The frame around the panels: the list of panels with the facts of the run, and the line that
+//! says which stretch of time all numbers speak of. The bar above them is [`crate::top_bar`].
 
-use eframe::egui::{
-    self, Align, Button, ComboBox, Id, Key, Layout, RichText, Sense, TextEdit, ThemePreference, Ui,
-    vec2,
-};
+use eframe::egui::{self, Align, Button, Id, Key, Layout, RichText, TextEdit, Ui, vec2};
 use onbeat_shared::run::Run;
 
 use crate::arguments;
-use crate::opened::OpenedRun;
+use crate::following;
+use crate::keys;
+use crate::opened::{OpenedRun, Stand};
 use crate::panels::PANELS;
 use crate::quantity;
 use crate::state::Choices;
-use crate::tabs::{OpenTab, Tabs, between_seconds};
+use crate::tabs::{OpenTab, between_seconds};
 use crate::theme::{self, GRID, Palette, Type};
+use crate::tiles::Tiles;
 
-/// Accessible name of the path field.
-pub const PATH_FIELD: &str = "Path of a run to open";
-
-/// What the top bar holds between frames.
-#[derive(Default)]
-pub struct TopBar {
-    /// What is typed as a path.
-    pub path: String,
-    /// The path field wants the keyboard in the next frame.
-    pub focus_path: bool,
-}
-
-/// What the top bar asks for.
-#[derive(Default)]
-pub struct TopWish {
-    /// A path was typed.
-    pub open: Option<String>,
-    /// The sheet of keys.
-    pub sheet: bool,
-    /// Another theme.
-    pub theme: Option<ThemePreference>,
-}
-
-impl TopBar {
-    /// Draws it.
-    pub fn show(&mut self, ui: &mut Ui, tabs: &mut Tabs, theme: ThemePreference) -> TopWish {
-        let mut wish = TopWish::default();
-        ui.horizontal_centered(|ui| {
-            ui.spacing_mut().item_spacing.x = 2.0 * GRID;
-            brand_ui(ui);
-            ui.add_space(2.0 * GRID);
-            runs_ui(ui, tabs);
-            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                let help = ui.button("?").on_hover_text("Keys and mouse");
-                help.widget_info(|| {
-                    egui::WidgetInfo::labeled(egui::Role::Button, true, "Keys and mouse")
-                });
-                wish.sheet = help.clicked();
-                wish.theme = theme_ui(ui, theme);
-                ui.add_space(2.0 * GRID);
-                wish.open = self.path_ui(ui);
-            });
-        });
-        wish
-    }
-
-    fn path_ui(&mut self, ui: &mut Ui) -> Option<String> {
-        let pressed = ui.button("Open").clicked();
-        let width = (ui.available_width() - 4.0 * GRID).clamp(80.0, 280.0);
-        let field = TextEdit::singleline(&mut self.path)
-            .id(Id::unique("path"))
-            .hint_text("Path of a .beat file (Ctrl+O)")
-            .desired_width(width)
-            .margin(egui::Margin::symmetric(8, 5));
-        let response = ui.add(field).accessible_name(PATH_FIELD);
-        if std::mem::take(&mut self.focus_path) {
-            response.request_focus();
-        }
-        let entered = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-        let path = self.path.trim();
-        ((entered || pressed) && !path.is_empty()).then(|| path.to_owned())
-    }
-}
-
-/// Three beats, evenly spaced.
-fn brand_ui(ui: &mut Ui) {
-    let palette = Palette::of(ui);
-    let (rect, _) = ui.allocate_exact_size(vec2(22.0, 20.0), Sense::hover());
-    for (place, height) in [10.0, 18.0, 10.0, 14.0].into_iter().enumerate() {
-        let x = rect.left() + 2.0 + 6.0 * place as f32;
-        let beat = egui::Rect::from_center_size(egui::pos2(x, rect.center().y), vec2(3.0, height));
-        ui.painter().rect_filled(beat, 1.5, palette.accent);
-    }
-    ui.label(RichText::new("Onbeat").font(Type::Heading.font()));
-}
-
-fn runs_ui(ui: &mut Ui, tabs: &mut Tabs) {
-    let Some(name) = tabs.shown().map(crate::tabs::Tab::name) else {
-        return;
-    };
-    let width = (ui.available_width() * 0.35).clamp(80.0, 320.0);
-    if tabs.all().len() == 1 {
-        let text = RichText::new(name).font(Type::Strong.font());
-        ui.allocate_ui_with_layout(vec2(width, 26.0), Layout::left_to_right(Align::Center), |ui| {
-            ui.add(egui::Label::new(text).truncate());
-        });
-        return;
-    }
-    let mut chosen = tabs.place();
-    let names: Vec<_> = tabs.all().iter().map(crate::tabs::Tab::name).collect();
-    let shown = ComboBox::from_id_salt("runs").selected_text(name).width(width).show_ui(ui, |ui| {
-        for (place, name) in names.iter().enumerate() {
-            ui.selectable_value(&mut chosen, place, name);
-        }
-    });
-    shown.response.accessible_name("Shown run");
-    tabs.show(chosen);
-}
-
-const THEMES: [(ThemePreference, &str); 3] = [
-    (ThemePreference::System, "System"),
-    (ThemePreference::Light, "Light"),
-    (ThemePreference::Dark, "Dark"),
-];
-
-/// The theme after this one.
-#[must_use]
-pub fn next_theme(theme: ThemePreference) -> ThemePreference {
-    match theme {
-        ThemePreference::System => ThemePreference::Light,
-        ThemePreference::Light => ThemePreference::Dark,
-        ThemePreference::Dark => ThemePreference::System,
-    }
-}
-
-fn theme_ui(ui: &mut Ui, theme: ThemePreference) -> Option<ThemePreference> {
-    let name = THEMES.iter().find(|(value, _)| *value == theme).map_or("System", |theme| theme.1);
-    let mut chosen = theme;
-    let shown = ComboBox::from_id_salt("theme").selected_text(name).width(76.0).show_ui(ui, |ui| {
-        for (value, name) in THEMES {
-            ui.selectable_value(&mut chosen, value, name);
-        }
-    });
-    shown.response.accessible_name("Colours").on_hover_text("Colours");
-    (chosen != theme).then_some(chosen)
-}
+/// Height of a panel's line in the list, and the least where the window is low.
+const RAIL_ROW: f32 = 30.0;
+const RAIL_ROW_MIN: f32 = 22.0;
+/// Room below the list that the facts need to be worth showing.
+const FACTS_MIN: f32 = 120.0;
 
 /// The list of panels; below it, where there is room, the facts of the run.
-pub fn rail_ui(ui: &mut Ui, panel: &mut usize, opened: Option<&OpenedRun>, facts: bool) {
+pub fn rail_ui(ui: &mut Ui, tiles: &mut Tiles, opened: Option<&OpenedRun>, facts: bool) {
     ui.spacing_mut().item_spacing.y = 2.0;
+    let seen = tiles.panels();
+    let share = ui.available_height() / PANELS.len() as f32 - 2.0;
+    let row = share.clamp(RAIL_ROW_MIN, RAIL_ROW);
+    ui.spacing_mut().interact_size.y = row;
     for (place, entry) in PANELS.iter().enumerate() {
-        let chosen = *panel == place;
+        let chosen = tiles.panel() == place;
         let palette = Palette::of(ui);
         let (font, colour) = if chosen {
             (Type::Strong.font(), palette.accent)
@@ -154,20 +37,26 @@ pub fn rail_ui(ui: &mut Ui, panel: &mut usize, opened: Option<&OpenedRun>, facts
             (Type::Body.font(), palette.text)
         };
         let text = RichText::new(entry.name).font(font).color(colour);
-        let key = RichText::new((place + 1).to_string()).font(Type::Small.font());
+        let key = RichText::new(keys::panel_key(place)).font(Type::Small.font());
         let button = Button::selectable(chosen, text)
             .right_text(key.color(palette.weak))
-            .min_size(vec2(ui.available_width(), 30.0));
+            .min_size(vec2(ui.available_width(), row));
         let response = ui.add_enabled(opened.is_some(), button);
         response.widget_info(|| {
             let label = format!("{} panel", entry.name);
             egui::WidgetInfo::selected(egui::Role::Tab, opened.is_some(), chosen, label)
         });
+        if !chosen && seen.contains(&place) {
+            // Seen in another tile.
+            let rect = response.rect;
+            let mark = egui::Rect::from_min_size(rect.min, vec2(2.0, rect.height()));
+            ui.painter().rect_filled(mark, 1.0, palette.accent);
+        }
         if response.on_hover_text(entry.about).clicked() {
-            *panel = place;
+            tiles.show(place);
         }
     }
-    if let Some(opened) = opened.filter(|_| facts) {
+    if let Some(opened) = opened.filter(|_| facts && ui.available_height() > FACTS_MIN) {
         ui.add_space(4.0 * GRID);
         facts_ui(ui, opened);
     }
@@ -246,6 +135,7 @@ impl RangeLine {
             }
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
                 self.field_ui(ui, &mut open.choices);
+                following::show(ui, open);
                 if open.choices.is_zoomed() {
                     let button = ui.button("Show all").on_hover_text("Show the whole run (Home)");
                     if button.clicked() {
@@ -284,11 +174,13 @@ impl RangeLine {
 }
 
 /// Which stretch the numbers speak of, in words.
-fn range_words(choices: &Choices, opened: &OpenedRun) -> String {
+#[must_use]
+pub fn range_words(choices: &Choices, opened: &OpenedRun) -> String {
     let planned = opened.run.requests.len() as u64;
     match choices.range() {
         None => format!(
-            "the whole run: {}, {}",
+            "{}: {}, {}",
+            stand_words(opened.stand),
             quantity::duration(choices.whole().span() as f64),
             quantity::counted(planned, "request")
         ),
@@ -304,6 +196,17 @@ fn range_words(choices: &Choices, opened: &OpenedRun) -> String {
                 quantity::counted(planned, "request")
             )
         }
+    }
+}
+
+/// How much of the run there is, in words.
+fn stand_words(stand: Stand) -> String {
+    match stand {
+        Stand::Complete => "the whole run".to_owned(),
+        Stand::Part(thousandths) => {
+            format!("the part read so far ({} %)", thousandths / 10)
+        }
+        Stand::Growing => "the run so far".to_owned(),
     }
 }
 

@@ -1,9 +1,9 @@
-//! `onbeat-viewer`: arguments in, a window out.
+//! `onbeat-viewer`: arguments in, a window or a picture out.
 //!
 //! Everything it does is in the library; this file opens the window and turns its end into an exit
 //! code. Words about what went wrong go to stderr.
 
-use std::process::ExitCode;
+use std::{io::Write as _, process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use eframe::egui::{ViewportBuilder, vec2};
@@ -11,52 +11,64 @@ use onbeat_shared::foreign::printable;
 use onbeat_viewer::{
     app::{Start, ViewerApp},
     arguments::{Arguments, Size},
-    screenshot::Screenshot,
+    icon, reference, screenshot,
 };
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if let Err(words) = arguments.check_apart() {
+    if let Some(text) = printed(&arguments) {
+        // Who reads the other end may stop early; that is no failure of ours.
+        let _ = std::io::stdout().write_all(&text);
+        return ExitCode::SUCCESS;
+    }
+    if let Err(words) = arguments.check() {
         say(&words);
         return ExitCode::from(2);
     }
-    let screenshot = arguments.screenshot.clone().map(Screenshot::new);
-    let saved = screenshot.as_ref().map(Screenshot::outcome);
-    let options = eframe::NativeOptions {
-        viewport: viewport(arguments.size),
-        // A screenshot must not depend on the pattern of a dither.
-        dithering: screenshot.is_none(),
-        ..Default::default()
-    };
-    let start = Start::from_arguments(arguments, screenshot);
+    if let Some(picture) = arguments.screenshot.clone() {
+        return match screenshot::run(arguments, &picture) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(words) => {
+                say(&words);
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let options =
+        eframe::NativeOptions { viewport: viewport(arguments.size), ..Default::default() };
+    let start = Start::from_arguments(arguments);
     let ran = eframe::run_native(
         "onbeat-viewer",
         options,
         Box::new(|creation| Ok(Box::new(ViewerApp::new(&creation.egui_ctx, start)))),
     );
-    if let Err(error) = ran {
-        say(&format!(
-            "no window could be opened: {}\nThe viewer needs a display with OpenGL 2.1 or \
-             later; without one, use `onbeat report RUN.beat`.",
-            reason(&error.to_string())
-        ));
-        return ExitCode::FAILURE;
-    }
-    match saved.map(|saved| saved.take()) {
-        None | Some(Some(Ok(()))) => ExitCode::SUCCESS,
-        Some(Some(Err(error))) => {
-            say(&error);
-            ExitCode::FAILURE
-        }
-        Some(None) => {
-            say("the window was closed before the picture was taken");
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!(
+                "no window could be opened: {}\nThe viewer needs a display with OpenGL 2.1 or \
+                 later; without one, use `onbeat-viewer RUN.beat --screenshot OUT.png` or \
+                 `onbeat report RUN.beat`.",
+                reason(&error.to_string())
+            ));
             ExitCode::FAILURE
         }
     }
 }
 
+/// What is printed instead of a window being opened.
+fn printed(arguments: &Arguments) -> Option<Vec<u8>> {
+    if arguments.man {
+        return Some(reference::man());
+    }
+    arguments.completions.map(reference::completions)
+}
+
 fn viewport(size: Size) -> ViewportBuilder {
-    ViewportBuilder::default()
+    let builder = icon::of_window().map_or_else(ViewportBuilder::default, |icon| {
+        ViewportBuilder::default().with_icon(Arc::new(icon))
+    });
+    builder
         .with_title("Onbeat")
         .with_app_id("onbeat-viewer")
         .with_inner_size(vec2(f32::from(size.width), f32::from(size.height)))

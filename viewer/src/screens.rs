@@ -1,26 +1,28 @@
 //! What fills the window when there is no panel to show: the welcome, the progress, the problem;
-//! and what lies over it: the sheet of keys, the place to drop a file.
+//! and what lies over it: the place to drop a file.
 
 use std::path::PathBuf;
 
 use eframe::egui::{
-    self, Align, Align2, Context, Id, LayerId, Layout, Modal, Order, ProgressBar, RichText,
-    Spinner, TextFormat, TextStyle, Ui, text::LayoutJob, vec2,
+    self, Align, Align2, Context, Id, LayerId, Layout, Order, ProgressBar, RichText, Spinner,
+    TextFormat, TextStyle, Ui, text::LayoutJob, vec2,
 };
 
-use crate::keys::{BINDINGS, MOUSE};
 use crate::load::Loading;
-use crate::panels::PANELS;
 use crate::problem::Problem;
+use crate::recent::Recent;
 use crate::theme::{self, GRID, Palette, Type};
+use crate::top_bar;
 
 /// What a screen asks the window to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// Nothing.
     None,
-    /// Put the cursor into the path field.
-    TypePath,
+    /// Show the dialog that opens runs.
+    Browse,
+    /// Forget the recent runs.
+    ForgetRecent,
     /// Open this file.
     Open(PathBuf),
     /// Try the shown file again.
@@ -34,21 +36,55 @@ pub enum Wish {
 /// Width of the text on a full screen.
 const TEXT_WIDTH: f32 = 540.0;
 
+/// Recent runs that fit a screen.
+const RECENT_SHOWN: usize = 8;
+/// Height of one of them.
+const RECENT_ROW: f32 = 32.0;
+
 /// Nothing is open.
-pub fn welcome_ui(ui: &mut Ui) -> Wish {
-    centred(ui, 170.0, |ui| {
+pub fn welcome_ui(ui: &mut Ui, recent: &Recent) -> Wish {
+    let rows = recent.paths().len().min(RECENT_SHOWN);
+    let list = if rows > 0 { 64.0 + rows as f32 * RECENT_ROW } else { 0.0 };
+    centred(ui, 180.0 + list, |ui| {
         let palette = Palette::of(ui);
+        let mut wish = Wish::None;
         ui.label(RichText::new("Open a run").font(Type::Display.font()));
         ui.add_space(2.0 * GRID);
-        ui.label("Drop a .beat file onto this window, or type its path.");
+        ui.label("Drop files onto this window, or choose them.");
         ui.add_space(3.0 * GRID);
-        let wish =
-            if primary_button(ui, "Type a path").clicked() { Wish::TypePath } else { Wish::None };
+        let button = primary_button(ui, "Choose a file…");
+        if button.on_hover_text("Ctrl+O").clicked() {
+            wish = Wish::Browse;
+        }
         ui.add_space(5.0 * GRID);
+        if rows > 0 {
+            recent_ui(ui, recent, &mut wish);
+            ui.add_space(5.0 * GRID);
+        }
         words_ui(ui, "No run yet? `onbeat demo` makes one in about ten seconds.", palette.weak);
         words_ui(ui, "Press `?` for the keys.", palette.weak);
         wish
     })
+}
+
+fn recent_ui(ui: &mut Ui, recent: &Recent, wish: &mut Wish) {
+    let palette = Palette::of(ui);
+    ui.horizontal(|ui| {
+        let words = RichText::new("Recent").font(Type::Strong.font()).color(palette.weak);
+        ui.label(words);
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            let words = RichText::new("Forget these").font(Type::Small.font()).color(palette.weak);
+            if ui.add(egui::Button::new(words).frame(false)).clicked() {
+                *wish = Wish::ForgetRecent;
+            }
+        });
+    });
+    ui.add_space(GRID);
+    for path in recent.paths().iter().take(RECENT_SHOWN) {
+        if top_bar::recent_row_ui(ui, path, recent.is_gone(path)) {
+            *wish = Wish::Open(path.clone());
+        }
+    }
 }
 
 /// A run is on its way.
@@ -105,8 +141,8 @@ pub fn problem_ui(ui: &mut Ui, problem: &Problem) -> Wish {
             if primary_button(ui, "Try again").clicked() {
                 wish = Wish::Retry;
             }
-            if ui.button("Type another path").clicked() {
-                wish = Wish::TypePath;
+            if ui.button("Open another file…").clicked() {
+                wish = Wish::Browse;
             }
             if ui.button("Close").clicked() {
                 wish = Wish::Close;
@@ -114,54 +150,6 @@ pub fn problem_ui(ui: &mut Ui, problem: &Problem) -> Wish {
         });
         wish
     })
-}
-
-/// Width of each column of the sheet of keys, and the gap between them.
-const SHEET_COLUMN: f32 = 350.0;
-const SHEET_GAP: f32 = 32.0;
-
-/// The sheet of keys. Returns whether it should close.
-pub fn keys_ui(ctx: &Context) -> bool {
-    let shown = Modal::new(Id::unique("keys")).frame(sheet_frame(ctx)).show(ctx, |ui| {
-        ui.set_width(2.0 * SHEET_COLUMN + SHEET_GAP);
-        let id = ui.unique_id();
-        ui.ctx().accesskit_node_builder(id, |node| {
-            node.set_role(egui::accesskit::Role::Dialog);
-            node.set_label("Keys and mouse, sheet");
-        });
-        let mut close = false;
-        ui.horizontal(|ui| {
-            ui.label(RichText::new("Keys and mouse").font(Type::Heading.font()));
-            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                close = ui.button("Close").clicked();
-            });
-        });
-        ui.add_space(2.0 * GRID);
-        ui.horizontal_top(|ui| {
-            ui.spacing_mut().item_spacing.x = SHEET_GAP;
-            ui.vertical(|ui| {
-                ui.set_width(SHEET_COLUMN);
-                section_ui(ui, "Keys");
-                for binding in BINDINGS {
-                    key_ui(ui, binding.shown, binding.does);
-                }
-            });
-            ui.vertical(|ui| {
-                ui.set_width(SHEET_COLUMN);
-                section_ui(ui, "Panels");
-                for (place, panel) in PANELS.iter().enumerate() {
-                    key_ui(ui, &(place + 1).to_string(), panel.name);
-                }
-                ui.add_space(3.0 * GRID);
-                section_ui(ui, "Mouse, in plots over time");
-                for (shown, does) in MOUSE {
-                    key_ui(ui, shown, does);
-                }
-            });
-        });
-        close
-    });
-    shown.inner || shown.should_close()
 }
 
 /// The place to drop a file, over everything, while one hovers above the window.
@@ -180,27 +168,6 @@ pub fn drop_target_ui(ctx: &Context) {
     painter.rect_stroke(inner, 8.0, stroke, egui::StrokeKind::Inside);
     let (words, font) = ("Drop to open", Type::Display.font());
     painter.text(inner.center(), Align2::CENTER_CENTER, words, font, palette.text);
-}
-
-fn sheet_frame(ctx: &Context) -> egui::Frame {
-    egui::Frame::window(&ctx.global_style()).inner_margin(20)
-}
-
-fn section_ui(ui: &mut Ui, words: &str) {
-    let palette = Palette::of(ui);
-    ui.label(RichText::new(words).font(Type::Strong.font()).color(palette.weak));
-}
-
-fn key_ui(ui: &mut Ui, shown: &str, does: &str) {
-    ui.horizontal(|ui| {
-        ui.spacing_mut().item_spacing.x = 2.0 * GRID;
-        let size = vec2(88.0, 22.0);
-        ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
-            ui.set_min_width(size.x);
-            ui.label(RichText::new(shown).font(Type::Strong.font()));
-        });
-        ui.label(does);
-    });
 }
 
 fn primary_button(ui: &mut Ui, words: &str) -> egui::Response {

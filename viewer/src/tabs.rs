@@ -6,18 +6,21 @@ use std::{
 };
 
 use eframe::egui::Context;
-use onbeat_shared::{metrics::Report, units::RunNanos};
+use onbeat_shared::{metrics::slo::Goals, units::RunNanos};
 
 use crate::derive::Derived;
-use crate::load::Loading;
+use crate::load::{Loading, Phase};
 use crate::opened::OpenedRun;
+use crate::panels::Other;
 use crate::problem::{Kind, Problem};
+use crate::real_path::RealPath;
 use crate::series::Ask;
 use crate::series::picture::instant_at;
 use crate::state::{Choices, Scale, TimeRange};
 
-/// The longest latency over the median from which the logarithmic scale is the better first view.
-const LONG_TAIL: f64 = 12.0;
+/// For how long (s) a run that is read or written waits for its pictures before it goes on without
+/// them.
+const PATIENCE: f64 = 1.0;
 
 /// One run and everything about it.
 pub enum Tab {
@@ -35,28 +38,101 @@ pub struct OpenTab {
     pub derived: Derived<Ask>,
     /// The choices.
     pub choices: Choices,
+    /// The thread that brings later states of the run, until there are none.
+    loading: Option<Loading>,
+    /// What is shown stands still.
+    held: bool,
+    /// When it was renewed last, in seconds of the window.
+    renewed: f64,
+    /// A range in seconds that was asked for before all of the run was there, and what was chosen.
+    asked: Option<((f64, f64), Option<TimeRange>)>,
 }
 
 impl OpenTab {
     /// An open run of which nothing is chosen yet; `range` in seconds is chosen at once.
     #[must_use]
     pub fn new(derived: Derived<Ask>, range: Option<(f64, f64)>) -> Self {
-        let whole = derived.subject().whole();
-        let mut choices = Choices::new(whole);
-        choices.scale = fitting_scale(&derived.subject().report);
-        if let Some((from, to)) = range {
-            choices.choose(between_seconds(from, to, whole));
-        }
-        Self { derived, choices }
+        let mut choices = Choices::new(derived.subject().whole());
+        choices.goals = Goals::of_run(&derived.subject().run.manifest);
+        // The scale on which the most can be seen.
+        choices.scale = if derived.subject().long_tail { Scale::Log } else { Scale::Linear };
+        let asked = range.map(|range| (range, None));
+        let mut open = Self { derived, choices, loading: None, held: false, renewed: 0.0, asked };
+        open.choose_asked();
+        open
     }
-}
 
-/// The scale on which the most can be seen: powers of ten where a few requests took so much longer
-/// than the median that even steps would press all others to the ground.
-fn fitting_scale(report: &Report) -> Scale {
-    let long_tail =
-        report.latency.ttft_ms.as_ref().is_some_and(|ttft| ttft.max > LONG_TAIL * ttft.p50);
-    if long_tail { Scale::Log } else { Scale::Linear }
+    /// The same, with the thread that brings later states of the run.
+    #[must_use]
+    pub fn growing(mut self, loading: Loading) -> Self {
+        self.loading = Some(loading);
+        self
+    }
+
+    /// Whether the run is being read or written.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.loading.as_ref().map_or(Phase::Ended, Loading::phase)
+    }
+
+    /// How much of the log has been read, from 0 to 1.
+    #[must_use]
+    pub fn progress(&self) -> f32 {
+        self.loading.as_ref().map_or(1.0, Loading::progress)
+    }
+
+    /// Whether what is shown stands still although the run goes on.
+    #[must_use]
+    pub const fn is_paused(&self) -> bool {
+        self.held
+    }
+
+    /// Lets what is shown stand still, or go along with the run again.
+    pub const fn hold(&mut self, still: bool) {
+        self.held = still;
+    }
+
+    /// Whether all there is to show for now is shown.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let has_news = |loading: &Loading| !self.held && !loading.is_settled();
+        self.derived.is_idle() && !self.loading.as_ref().is_some_and(has_news)
+    }
+
+    /// Takes in a later state of the run, if there is one and its turn has come; `now` in seconds of
+    /// the window.
+    fn poll(&mut self, now: f64) -> Option<Problem> {
+        let loading = self.loading.as_ref().filter(|_| !self.held)?;
+        let phase = loading.phase();
+        // A state nobody has seen is not replaced by the next.
+        if !self.derived.is_idle() && now < self.renewed + PATIENCE && phase != Phase::Ended {
+            return None;
+        }
+        match loading.poll() {
+            Some(Ok(opened)) => {
+                self.choices.grow(opened.whole());
+                self.derived.renew(Arc::new(opened));
+                self.renewed = now;
+                self.choose_asked();
+            }
+            Some(Err(problem)) => return Some(problem),
+            None if phase == Phase::Ended => self.loading = None,
+            None => {}
+        }
+        None
+    }
+
+    /// Chooses the range that was asked for at the start, as far as the run goes, unless another one
+    /// was chosen since.
+    fn choose_asked(&mut self) {
+        if let Some((seconds, chosen)) = &mut self.asked
+            && *chosen == self.choices.range()
+        {
+            let (from, to) = *seconds;
+            self.choices.choose(between_seconds(from, to, self.derived.subject().whole()));
+            *chosen = self.choices.range();
+        }
+    }
 }
 
 /// The stretch between two instants in seconds; an infinite one means the run's own end.
@@ -72,7 +148,11 @@ pub fn between_seconds(from: f64, to: f64, whole: TimeRange) -> TimeRange {
 #[derive(Default)]
 pub struct Tabs {
     tabs: Vec<Tab>,
+    /// Where each tab's path leads in the end; as many as tabs.
+    reals: Vec<Option<RealPath>>,
     shown: usize,
+    /// Files that were opened since somebody last asked.
+    opened: Vec<PathBuf>,
     /// A range in seconds that runs opened from the command line begin with.
     pub first_range: Option<(f64, f64)>,
     /// Questions are answered on the asking thread; for tests.
@@ -84,40 +164,48 @@ impl Tabs {
     pub fn open(&mut self, path: PathBuf, ctx: &Context) {
         if let Some(place) = self.tabs.iter().position(|tab| tab.path() == path) {
             if matches!(self.tabs[place], Tab::Failed(_)) {
-                self.tabs.remove(place);
+                self.remove(place);
             } else {
                 self.shown = place;
                 return;
             }
         }
-        let ctx = ctx.clone();
-        self.tabs.push(Tab::Loading(Loading::start(path, move || ctx.request_repaint())));
-        self.shown = self.tabs.len() - 1;
+        let wake = ctx.clone();
+        let real = RealPath::ask(path.clone(), move || wake.request_repaint());
+        let wake = ctx.clone();
+        let loading = Loading::start(path, move || wake.request_repaint());
+        self.push(Tab::Loading(loading), Some(real));
     }
 
     /// Adds an open run and shows it.
     pub fn add(&mut self, tab: OpenTab) {
-        self.tabs.push(Tab::Open(Box::new(tab)));
-        self.shown = self.tabs.len() - 1;
+        self.push(Tab::Open(Box::new(tab)), None);
     }
 
     /// Adds a file that cannot be shown and shows why.
     pub fn add_problem(&mut self, problem: Problem) {
-        self.tabs.push(Tab::Failed(problem));
+        self.push(Tab::Failed(problem), None);
+    }
+
+    fn push(&mut self, tab: Tab, real: Option<RealPath>) {
+        self.tabs.push(tab);
+        self.reals.push(real);
         self.shown = self.tabs.len() - 1;
     }
 
     /// Takes in what loading threads have finished.
     pub fn poll(&mut self, ctx: &Context) {
+        let now = ctx.input(|input| input.time);
         let mut cancelled = None;
         for place in 0..self.tabs.len() {
-            let Tab::Loading(loading) = &self.tabs[place] else { continue };
-            match loading.poll() {
+            let news = match &mut self.tabs[place] {
+                Tab::Loading(loading) => loading.poll(),
+                Tab::Open(open) => open.poll(now).map(Err),
+                Tab::Failed(_) => None,
+            };
+            match news {
                 None => {}
-                Some(Ok(opened)) => {
-                    let derived = self.derived(opened, ctx);
-                    self.tabs[place] = Tab::Open(Box::new(OpenTab::new(derived, self.first_range)));
-                }
+                Some(Ok(opened)) => self.open_with(place, opened, ctx),
                 Some(Err(problem)) if problem.kind == Kind::Cancelled => cancelled = Some(place),
                 Some(Err(problem)) => self.tabs[place] = Tab::Failed(problem),
             }
@@ -125,6 +213,40 @@ impl Tabs {
         if let Some(place) = cancelled {
             self.remove(place);
         }
+        self.merge_same();
+    }
+
+    /// A file that was opened by two of its names is shown once.
+    fn merge_same(&mut self) {
+        for real in self.reals.iter_mut().flatten() {
+            real.poll();
+        }
+        let known = |place: usize| self.reals[place].as_ref().and_then(RealPath::known);
+        let again = (1..self.tabs.len()).find_map(|place| {
+            let real = known(place)?;
+            let first = (0..place).find(|&first| known(first) == Some(real))?;
+            Some((first, place))
+        });
+        if let Some((first, again)) = again {
+            if self.shown == again {
+                self.shown = first;
+            }
+            self.remove(again);
+        }
+    }
+
+    /// Files that were opened since this was last asked.
+    pub fn take_opened(&mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.opened)
+    }
+
+    /// A run that was on its way has something to show.
+    fn open_with(&mut self, place: usize, opened: OpenedRun, ctx: &Context) {
+        let mut open = OpenTab::new(self.derived(opened, ctx), self.first_range);
+        if let Tab::Loading(loading) = self.tabs.remove(place) {
+            open = open.growing(loading);
+        }
+        self.tabs.insert(place, Tab::Open(Box::new(open)));
     }
 
     fn derived(&self, opened: OpenedRun, ctx: &Context) -> Derived<Ask> {
@@ -143,8 +265,16 @@ impl Tabs {
         }
     }
 
+    /// Closes the run at a place.
+    pub fn close_at(&mut self, place: usize) {
+        if place < self.tabs.len() {
+            self.remove(place);
+        }
+    }
+
     fn remove(&mut self, place: usize) {
         self.tabs.remove(place);
+        self.reals.remove(place);
         if self.shown > place || self.shown >= self.tabs.len() {
             self.shown = self.shown.saturating_sub(1);
         }
@@ -158,9 +288,10 @@ impl Tabs {
         }
     }
 
-    /// Shows the next run.
-    pub fn next(&mut self) {
-        self.shown = (self.shown + 1) % self.tabs.len().max(1);
+    /// Shows the next run, or the previous one.
+    pub fn next(&mut self, forward: bool) {
+        let count = self.tabs.len().max(1);
+        self.shown = (self.shown + if forward { 1 } else { count - 1 }) % count;
     }
 
     /// Shows the run at a place.
@@ -191,12 +322,38 @@ impl Tabs {
         &self.tabs
     }
 
+    /// Names of the runs; of two files of one name, with the folder each is in.
+    #[must_use]
+    pub fn titles(&self) -> Vec<String> {
+        let parts: Vec<_> = self.tabs.iter().map(|tab| name_and_folder(tab.path())).collect();
+        let title = |(name, folder): &(String, String)| {
+            let same = parts.iter().filter(|(other, _)| other == name).count();
+            let parent = folder.rsplit(['/', '\\']).next().unwrap_or_default();
+            if same > 1 && !parent.is_empty() { format!("{parent}/{name}") } else { name.clone() }
+        };
+        parts.iter().map(title).collect()
+    }
+
+    /// The runs that are open and not shown.
+    #[must_use]
+    pub fn others(&self) -> Vec<Other> {
+        if self.tabs.len() < 2 {
+            return Vec::new();
+        }
+        let tabs = self.tabs.iter().zip(self.titles()).enumerate();
+        let open = tabs.filter(|(place, _)| *place != self.shown).filter_map(|(_, (tab, name))| {
+            let Tab::Open(open) = tab else { return None };
+            Some(Other { name, opened: Arc::clone(open.derived.subject()) })
+        });
+        open.collect()
+    }
+
     /// Whether nothing is being loaded or worked out.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.tabs.iter().all(|tab| match tab {
             Tab::Loading(_) => false,
-            Tab::Open(open) => open.derived.is_idle(),
+            Tab::Open(open) => open.is_settled(),
             Tab::Failed(_) => true,
         })
     }
@@ -216,7 +373,14 @@ impl Tab {
     /// Its file's name.
     #[must_use]
     pub fn name(&self) -> String {
-        let path = self.path();
-        path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+        name_and_folder(self.path()).0
     }
+}
+
+/// A file's name and the folder it is in, to be shown.
+#[must_use]
+pub fn name_and_folder(path: &Path) -> (String, String) {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let folder = path.parent().map(|folder| folder.display().to_string());
+    (name, folder.unwrap_or_default())
 }

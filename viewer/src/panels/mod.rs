@@ -3,9 +3,13 @@
 //! A panel draws an open run from answered questions and turns the user's wishes into choices. It
 //! computes nothing: what takes more than a lookup is a question (see [`crate::series`]).
 
+mod lateness;
+mod distribution;
 mod latency;
 mod overview;
 mod requests;
+mod shape;
+mod slo;
 
 use std::sync::Arc;
 
@@ -29,7 +33,13 @@ pub struct Panel {
 }
 
 /// Every panel, in the order of the list and of the number keys.
-pub const PANELS: &[Panel] = &[overview::PANEL, latency::PANEL, requests::PANEL];
+pub const PANELS: &[Panel] = &[
+    overview::PANEL,
+    latency::PANEL, distribution::PANEL, shape::PANEL,
+    slo::PANEL,
+    lateness::PANEL,
+    requests::PANEL,
+];
 
 /// The panel of this name, in any case.
 #[must_use]

@@ -6,10 +6,14 @@
 //! and the real binary opens its window in an X server without a screen; where these are missing,
 //! the tests say so and pass.
 
+mod growing;
 mod open;
 mod panels;
 mod pictures;
 mod plots;
+mod screenshots;
+mod shell;
 mod stage;
 #[cfg(target_os = "linux")]
 mod window;
+mod xy_plots;

@@ -9,7 +9,7 @@ use std::{
 use eframe::egui::{DroppedFile, Key, Modifiers, accesskit::Role};
 use egui_kittest::kittest::Queryable as _;
 use onbeat_shared::log::sample;
-use onbeat_viewer::{app::Start, bars, load, problem::Kind, tabs::Tab};
+use onbeat_viewer::{app::Start, dialog, load, problem::Kind, tabs::Tab};
 
 use crate::stage::{self, Play, beginning, reads, settle};
 
@@ -56,10 +56,10 @@ fn crc(bytes: &[u8]) -> u32 {
 fn nothing_open_says_how_to_open_something() {
     let play = opening(Vec::new());
     play.get_by_label("Open a run");
-    play.get_by_label("Type a path").click();
+    play.get_by_label("Choose a file…").click();
     let mut play = play;
-    play.run();
-    assert!(play.get_by_label(bars::PATH_FIELD).is_focused());
+    settle(&mut play);
+    assert!(play.get_by_label(dialog::FIELD).is_focused());
 }
 
 #[test]
@@ -95,10 +95,11 @@ fn a_typed_path_opens() {
     let path = written(folder.path(), "typed.beat", &sample::log(4, 40));
     let mut play = opening(Vec::new());
     play.key_press_modifiers(Modifiers::COMMAND, Key::O);
-    play.run();
-    play.get_by_label(bars::PATH_FIELD).type_text(&path.display().to_string());
-    play.key_press(Key::Enter);
+    settle(&mut play);
+    play.get_by_label(dialog::FIELD).type_text(&path.display().to_string());
     play.run_ok();
+    play.key_press(Key::Enter);
+    play.step();
     settle(&mut play);
     assert_eq!(play.state().run().name(), "typed.beat");
 }

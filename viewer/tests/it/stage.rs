@@ -114,7 +114,7 @@ pub(crate) fn start(
 pub(crate) fn settle(play: &mut Play) {
     for _ in 0..100_000 {
         play.step();
-        if play.state().app().tabs.is_settled() {
+        if play.state().app().is_settled() {
             play.run_ok();
             return;
         }
