@@ -16,6 +16,7 @@ pub mod bars;
 pub mod browse;
 pub mod decimate;
 pub mod derive;
+pub mod fate;
 pub mod fields;
 pub mod filter;
 pub mod filter_line;

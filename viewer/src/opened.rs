@@ -17,6 +17,9 @@ use onbeat_shared::{
 
 use crate::remarks::{self, Incomplete};
 use crate::selection::Selections;
+use crate::series::number::Numbers;
+use crate::series::slo::store::Store;
+use crate::series::{timeline, users};
 use crate::state::TimeRange;
 
 /// How much of its log a run is made of.
@@ -61,6 +64,13 @@ pub struct OpenedRun {
     whole: TimeRange,
     flight: OnceLock<Arc<[(RunNanos, f64)]>>,
     pub(crate) selections: Selections,
+    pub(crate) numbers: Numbers,
+    /// What the timeline needs of it.
+    pub(crate) timeline: timeline::Cache,
+    /// What pictures of its users need.
+    pub(crate) people: users::Cache,
+    /// What goals need of it.
+    pub(crate) scores: Store,
 }
 
 impl OpenedRun {
@@ -94,6 +104,10 @@ impl OpenedRun {
             report: OnceLock::new(),
             flight: OnceLock::new(),
             selections: Selections::default(),
+            numbers: Numbers::default(),
+            scores: Store::default(),
+            timeline: timeline::Cache::default(),
+            people: users::Cache::default(),
         };
         let (requests, events) = (opened.run.requests.len(), opened.run.chunks.len());
         if requests <= QUICK_REQUESTS && events <= QUICK_EVENTS {

@@ -8,11 +8,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use onbeat_shared::units::RunNanos;
+use onbeat_shared::{metrics::slo::Goals, units::RunNanos};
 
 use crate::filter::{Filter, FilterError};
 use crate::selection::Selection;
+use crate::series::lateness::LatenessChoices;
+use crate::series::distribution::DistributionChoices;
 use crate::series::requests::RequestsChoices;
+use crate::series::shape::ShapeChoices;
+use crate::series::slo::SloChoices;
+use crate::series::timeline::TimelineChoices;
+use crate::series::users::UsersChoices;
 use crate::xy_view::XyView;
 
 /// A stretch of a run's time, from `start` up to and without `end`. Never empty.
@@ -142,6 +148,20 @@ pub struct Choices {
     pub filter_wrong: Option<FilterError>,
     /// About the table of requests.
     pub requests: RequestsChoices,
+    /// What the Distribution panel shows.
+    pub distribution: DistributionChoices,
+    /// What the Shape panel shows.
+    pub shape: ShapeChoices,
+    /// What a request must meet to be good; at first what the run was started with.
+    pub goals: Goals,
+    /// About goals.
+    pub slo: SloChoices,
+    /// About lateness.
+    pub lateness: LatenessChoices,
+    /// About the timeline.
+    pub timeline: TimelineChoices,
+    /// About users.
+    pub users: UsersChoices,
     /// Which latency the Latency panel shows.
     pub metric: Metric,
     /// From where it is measured.
@@ -173,6 +193,13 @@ impl Choices {
             filter_text: String::new(),
             filter_wrong: None,
             requests: RequestsChoices::default(),
+            distribution: DistributionChoices::default(),
+            shape: ShapeChoices::default(),
+            goals: Goals::default(),
+            slo: SloChoices::default(),
+            lateness: LatenessChoices::default(),
+            timeline: TimelineChoices::default(),
+            users: UsersChoices::default(),
             metric: Metric::default(),
             origin: Origin::default(),
             scale: Scale::default(),

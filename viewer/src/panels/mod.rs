@@ -10,6 +10,8 @@ mod overview;
 mod requests;
 mod shape;
 mod slo;
+mod timeline;
+mod users;
 
 use std::sync::Arc;
 
@@ -38,6 +40,8 @@ pub const PANELS: &[Panel] = &[
     latency::PANEL, distribution::PANEL, shape::PANEL,
     slo::PANEL,
     lateness::PANEL,
+    timeline::PANEL,
+    users::PANEL,
     requests::PANEL,
 ];
 

@@ -6,16 +6,21 @@
 
 pub mod axes;
 pub mod density;
+pub mod distribution;
 pub mod flight;
 pub mod flow;
 pub mod latency;
 pub mod lateness;
+pub mod number;
 pub mod picture;
 #[cfg(test)]
 mod properties;
 pub mod rates;
 pub mod requests;
+pub mod shape;
 pub mod slo;
+pub mod timeline;
+pub mod users;
 pub mod xy;
 
 use std::sync::Arc;
@@ -44,10 +49,18 @@ pub enum Ask {
     },
     /// About the table of requests.
     Requests(requests::Ask),
+    /// How one number is spread.
+    Distribution(distribution::Ask),
+    /// One number against another.
+    Shape(shape::Ask),
     /// About goals.
     Slo(slo::Ask),
     /// About lateness.
     Lateness(lateness::Ask),
+    /// About the timeline.
+    Timeline(timeline::Ask),
+    /// About users.
+    Users(users::Ask),
     /// Requests the schedule wanted and requests that left, per second.
     Rates {
         /// What the plot shows.
@@ -97,10 +110,18 @@ pub enum Place {
     Chosen,
     /// The table of requests and its details.
     Requests(requests::Place),
+    /// Plots of a distribution.
+    Distribution(distribution::Place),
+    /// A plot of one number against another.
+    Shape(shape::Place),
     /// Goals.
     Slo(slo::Place),
     /// Lateness.
     Lateness(lateness::Place),
+    /// The timeline.
+    Timeline(timeline::Place),
+    /// Users.
+    Users(users::Place),
     /// The plot of rates.
     Rates,
     /// The plot of requests in flight.
@@ -122,10 +143,16 @@ pub enum Answer {
     Chosen(Arc<[u32]>),
     /// About the table of requests.
     Requests(requests::Answer),
+    /// How one number is spread.
+    Distribution(Box<distribution::Distribution>),
     /// About goals.
     Slo(Box<slo::Answer>),
     /// About lateness.
     Lateness(Box<lateness::Figures>),
+    /// About the timeline.
+    Timeline(Box<timeline::Answer>),
+    /// About users.
+    Users(Box<users::Answer>),
 }
 
 impl Answer {
@@ -156,11 +183,38 @@ impl Answer {
         }
     }
 
+    /// The answer about the timeline, if it is one.
+    #[must_use]
+    pub fn timeline(&self) -> Option<&timeline::Answer> {
+        match self {
+            Self::Timeline(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// The answer about users, if it is one and no plot.
+    #[must_use]
+    pub fn users(&self) -> Option<&users::Answer> {
+        match self {
+            Self::Users(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
     /// The figures of lateness, if it has them.
     #[must_use]
     pub fn lateness(&self) -> Option<&lateness::Figures> {
         match self {
             Self::Lateness(figures) => Some(figures),
+            _ => None,
+        }
+    }
+
+    /// How a number is spread, if it says so.
+    #[must_use]
+    pub fn distribution(&self) -> Option<&distribution::Distribution> {
+        match self {
+            Self::Distribution(found) => Some(found),
             _ => None,
         }
     }
@@ -185,8 +239,12 @@ impl Question for Ask {
             Self::Report { .. } => Place::Report,
             Self::Chosen { .. } => Place::Chosen,
             Self::Requests(ref ask) => Place::Requests(ask.place()),
+            Self::Distribution(ref ask) => Place::Distribution(ask.place()),
+            Self::Shape(ref ask) => Place::Shape(ask.place()),
             Self::Slo(ref ask) => Place::Slo(ask.slot()),
             Self::Lateness(ref ask) => Place::Lateness(ask.slot()),
+            Self::Timeline(ref ask) => Place::Timeline(ask.place()),
+            Self::Users(ref ask) => Place::Users(ask.place()),
             Self::Rates { .. } => Place::Rates,
             Self::Flight { .. } => Place::Flight,
             Self::Latency { metric, origin, scale, .. } => Place::Latency(metric, origin, scale),
@@ -206,8 +264,14 @@ impl Question for Ask {
             }
             Self::Chosen { ref selection } => return Answer::Chosen(opened.chosen(selection)),
             Self::Requests(ref ask) => return Answer::Requests(ask.answer(opened)),
+            Self::Distribution(ref ask) => {
+                return Answer::Distribution(Box::new(distribution::answer(opened, ask)));
+            }
+            Self::Shape(ref ask) => shape::picture(opened, ask),
             Self::Slo(ref ask) => return ask.answer(opened),
             Self::Lateness(ref ask) => return ask.answer(opened),
+            Self::Timeline(ref ask) => return Answer::Timeline(Box::new(ask.answer(opened))),
+            Self::Users(ref ask) => return ask.answer(opened),
             Self::Rates { view, ref filter } => rates::picture(opened, view, &passing(filter)),
             Self::Flight { view, columns, ref filter } => {
                 flight::picture(opened, view, columns, &passing(filter))

@@ -6,10 +6,14 @@
 pub mod axis;
 pub mod canvas;
 pub mod card;
+pub mod choice;
 pub mod grid;
 pub mod legend;
 pub mod rule;
+pub mod scroll_bar;
+pub mod stale;
 pub mod switch;
 pub mod table;
 pub mod time_plot;
+pub mod time_scale;
 pub mod xy_plot;
