@@ -6,6 +6,7 @@
 //! anything else runs small, once, to show that it still works: such times mean nothing. There are
 //! no thresholds here: numbers are compared between two revisions on one machine.
 
+pub mod big_log;
 pub mod machine;
 pub mod memory;
 pub mod search;

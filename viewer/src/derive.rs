@@ -4,7 +4,12 @@
 //! its answer is there the panel gets the previous answer of the same *slot* (an older zoom, say)
 //! and is told that it is not fresh, so the picture never flickers and a frame never waits. A newer
 //! question in a slot replaces one that has not been started. The last few answers of each slot are
-//! kept, so that going back costs nothing. This module does not know what a question means.
+//! kept, so that going back costs nothing.
+//!
+//! A subject that grows is renewed: answers about what it was a moment before stay on screen and
+//! are still called fresh, since they would otherwise flicker with each renewal; older ones are not.
+//! What is being worked out is finished and shown, so that a subject that grows faster than it can
+//! be looked at is still seen. This module does not know what a question means.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -36,18 +41,21 @@ const WORKERS: usize = 2;
 /// Asks questions about one subject.
 pub struct Derived<Q: Question> {
     desk: Arc<Desk<Q>>,
+    subject: Arc<Q::Subject>,
     /// Questions are answered at once, on the asking thread; for tests that must not race.
     inline: bool,
 }
 
 struct Desk<Q: Question> {
-    subject: Arc<Q::Subject>,
     state: Mutex<State<Q>>,
     work: Condvar,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
 struct State<Q: Question> {
+    subject: Arc<Q::Subject>,
+    /// How often the subject was renewed.
+    generation: u64,
     slots: HashMap<Q::Slot, Slot<Q>>,
     /// Slots with a question nobody has started on, oldest first.
     waiting: VecDeque<Q::Slot>,
@@ -56,11 +64,18 @@ struct State<Q: Question> {
 
 struct Slot<Q: Question> {
     /// Newest last.
-    answers: VecDeque<(Q, Arc<Q::Answer>)>,
+    answers: VecDeque<Given<Q>>,
     /// Asked and not started.
     wanted: Option<Q>,
-    /// Started and not finished.
-    running: Option<Q>,
+    /// Started and not finished, and of which generation.
+    running: Option<(Q, u64)>,
+}
+
+/// An answer that was given.
+struct Given<Q: Question> {
+    question: Q,
+    generation: u64,
+    answer: Arc<Q::Answer>,
 }
 
 impl<Q: Question> Default for Slot<Q> {
@@ -81,7 +96,7 @@ impl<Q: Question> Derived<Q> {
     /// Starts workers for a subject; `wake` is called when an answer has arrived.
     #[must_use]
     pub fn new(subject: Arc<Q::Subject>, wake: impl Fn() + Send + Sync + 'static) -> Self {
-        let desk = Arc::new(Desk::new(subject, Box::new(wake)));
+        let desk = Arc::new(Desk::new(Arc::clone(&subject), Box::new(wake)));
         let mut started = 0;
         for number in 0..WORKERS {
             let desk = Arc::clone(&desk);
@@ -91,19 +106,32 @@ impl<Q: Question> Derived<Q> {
             }
         }
         // Where no thread can be had, a slow frame is better than none.
-        Self { desk, inline: started == 0 }
+        Self { desk, subject, inline: started == 0 }
     }
 
     /// Answers every question at once, on the asking thread.
     #[must_use]
     pub fn inline(subject: Arc<Q::Subject>) -> Self {
-        Self { desk: Arc::new(Desk::new(subject, Box::new(|| {}))), inline: true }
+        let desk = Arc::new(Desk::new(Arc::clone(&subject), Box::new(|| {})));
+        Self { desk, subject, inline: true }
     }
 
     /// The subject.
     #[must_use]
-    pub fn subject(&self) -> &Arc<Q::Subject> {
-        &self.desk.subject
+    pub const fn subject(&self) -> &Arc<Q::Subject> {
+        &self.subject
+    }
+
+    /// From now on questions are about a later state of the subject.
+    pub fn renew(&mut self, subject: Arc<Q::Subject>) {
+        self.subject = Arc::clone(&subject);
+        let mut state = self.desk.lock();
+        state.subject = subject;
+        state.generation += 1;
+        for slot in state.slots.values_mut() {
+            let old = slot.answers.len().saturating_sub(1);
+            slot.answers.drain(..old);
+        }
     }
 
     /// Asks. Never waits for a worker.
@@ -112,11 +140,12 @@ impl<Q: Question> Derived<Q> {
             return Shown { answer: Some(answer), fresh: true };
         }
         if self.inline {
-            let answer = Arc::new(question.answer(&self.desk.subject));
-            self.desk.keep(question.clone(), Arc::clone(&answer));
+            let answer = Arc::new(question.answer(&self.subject));
+            let generation = self.desk.lock().generation;
+            self.desk.keep(question.clone(), generation, Arc::clone(&answer));
             return Shown { answer: Some(answer), fresh: true };
         }
-        Shown { answer: self.desk.want(question), fresh: false }
+        self.desk.want(question)
     }
 
     /// Whether every question asked so far has its answer.
@@ -136,8 +165,9 @@ impl<Q: Question> Drop for Derived<Q> {
 
 impl<Q: Question> Desk<Q> {
     fn new(subject: Arc<Q::Subject>, wake: Box<dyn Fn() + Send + Sync>) -> Self {
-        let state = State { slots: HashMap::new(), waiting: VecDeque::new(), closed: false };
-        Self { subject, state: Mutex::new(state), work: Condvar::new(), wake }
+        let (slots, waiting) = (HashMap::new(), VecDeque::new());
+        let state = State { subject, generation: 0, slots, waiting, closed: false };
+        Self { state: Mutex::new(state), work: Condvar::new(), wake }
     }
 
     /// The state is plain data that is whole at every unlock, so a poisoned lock is still good.
@@ -147,23 +177,29 @@ impl<Q: Question> Desk<Q> {
 
     fn lookup(&self, question: &Q) -> Option<Arc<Q::Answer>> {
         let mut state = self.lock();
+        let generation = state.generation;
         let slot = state.slots.get_mut(&question.slot())?;
-        let place = slot.answers.iter().position(|(asked, _)| asked == question)?;
+        let fits = |given: &Given<Q>| given.generation == generation && given.question == *question;
+        let place = slot.answers.iter().position(fits)?;
         // Newest last, and what is being shown is new.
         let found = slot.answers.remove(place)?;
-        let answer = Arc::clone(&found.1);
+        let answer = Arc::clone(&found.answer);
         slot.answers.push_back(found);
         slot.wanted = None;
         Some(answer)
     }
 
     /// Notes the question and gives the slot's last answer meanwhile.
-    fn want(&self, question: &Q) -> Option<Arc<Q::Answer>> {
+    fn want(&self, question: &Q) -> Shown<Q::Answer> {
         let mut state = self.lock();
+        let generation = state.generation;
         let name = question.slot();
         let slot = state.slots.entry(name).or_default();
-        let last = slot.answers.back().map(|(_, answer)| Arc::clone(answer));
-        if slot.running.as_ref() == Some(question) {
+        let last = slot.answers.back();
+        let fresh = last.is_some_and(|given| given.generation + 1 == generation);
+        let answer = last.map(|given| Arc::clone(&given.answer));
+        let runs = |running: &(Q, u64)| running.0 == *question && running.1 == generation;
+        if slot.running.as_ref().is_some_and(runs) {
             slot.wanted = None;
         } else if slot.wanted.as_ref() != Some(question) {
             slot.wanted = Some(question.clone());
@@ -172,16 +208,16 @@ impl<Q: Question> Desk<Q> {
             }
             self.work.notify_one();
         }
-        last
+        Shown { answer, fresh }
     }
 
-    fn keep(&self, question: Q, answer: Arc<Q::Answer>) {
+    fn keep(&self, question: Q, generation: u64, answer: Arc<Q::Answer>) {
         let mut state = self.lock();
         let slot = state.slots.entry(question.slot()).or_default();
-        if slot.running.as_ref() == Some(&question) {
+        if slot.running.as_ref().is_some_and(|running| running.0 == question) {
             slot.running = None;
         }
-        slot.answers.push_back((question, answer));
+        slot.answers.push_back(Given { question, generation, answer });
         while slot.answers.len() > KEPT {
             slot.answers.pop_front();
         }
@@ -189,9 +225,10 @@ impl<Q: Question> Desk<Q> {
 
     /// A worker's life.
     fn serve(&self) {
-        while let Some(question) = self.next() {
-            let answer = Arc::new(question.answer(&self.subject));
-            self.keep(question, answer);
+        while let Some(Job { question, generation, subject }) = self.next() {
+            let answer = Arc::new(question.answer(&subject));
+            drop(subject);
+            self.keep(question, generation, answer);
             // A slot that was skipped while this one ran may go now.
             self.work.notify_one();
             (self.wake)();
@@ -199,18 +236,26 @@ impl<Q: Question> Desk<Q> {
     }
 
     /// The next question, once there is one; `None` when the subject was closed.
-    fn next(&self) -> Option<Q> {
+    fn next(&self) -> Option<Job<Q>> {
         let mut state = self.lock();
         loop {
             if state.closed {
                 return None;
             }
             if let Some(question) = state.take() {
-                return Some(question);
+                let (generation, subject) = (state.generation, Arc::clone(&state.subject));
+                return Some(Job { question, generation, subject });
             }
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+/// A question, and what it is about.
+struct Job<Q: Question> {
+    question: Q,
+    generation: u64,
+    subject: Arc<Q::Subject>,
 }
 
 impl<Q: Question> State<Q> {
@@ -226,7 +271,7 @@ impl<Q: Question> State<Q> {
                 continue;
             }
             if let Some(question) = slot.wanted.take() {
-                slot.running = Some(question.clone());
+                slot.running = Some((question.clone(), self.generation));
                 return Some(question);
             }
         }
@@ -261,7 +306,8 @@ mod tests {
 
         fn answer(&self, numbers: &Numbers) -> u64 {
             let gate = numbers.gate.lock().expect("unpoisoned");
-            gate.recv().expect("the test opens the gate");
+            // A test that is over opens no gate.
+            let _ = gate.recv();
             numbers.seen.lock().expect("unpoisoned").push(self.0);
             self.0 * self.0 + numbers.add
         }
@@ -323,6 +369,44 @@ mod tests {
         assert!(bench.derived.is_idle());
         let seen = bench.derived.subject().seen.lock().expect("unpoisoned").clone();
         assert_eq!(seen, [1, 49]);
+    }
+
+    fn numbers(add: u64) -> (Arc<Numbers>, mpsc::SyncSender<()>) {
+        let (open, gate) = mpsc::sync_channel(100);
+        (Arc::new(Numbers { add, gate: Mutex::new(gate), seen: Mutex::new(Vec::new()) }), open)
+    }
+
+    #[test]
+    fn after_a_renewal_the_last_answers_stand_until_there_are_new_ones() {
+        let mut bench = bench(1);
+        bench.ask(3);
+        bench.finish_one();
+        let (later, open) = numbers(2);
+        bench.derived.renew(Arc::clone(&later));
+        bench.open = open;
+        assert_eq!(bench.ask(3), (Some(10), true), "a moment old");
+        bench.derived.renew(later);
+        assert_eq!(bench.ask(3), (Some(10), false), "older");
+        bench.finish_one();
+        assert!(matches!(bench.ask(3), (Some(11), _)), "worked out anew");
+    }
+
+    #[test]
+    fn what_runs_while_the_subject_is_renewed_is_finished_and_shown() {
+        let mut bench = bench(1);
+        bench.ask(3);
+        while bench.derived.desk.lock().slots[&0].running.is_none() {
+            thread::yield_now();
+        }
+        let (later, open) = numbers(2);
+        bench.derived.renew(later);
+        assert_eq!(bench.ask(3), (None, false));
+        bench.finish_one();
+        assert_eq!(bench.ask(3), (Some(10), true), "about what it was a moment ago");
+        bench.open = open;
+        bench.finish_one();
+        assert_eq!(bench.ask(3), (Some(11), true));
+        assert!(bench.derived.is_idle());
     }
 
     #[test]

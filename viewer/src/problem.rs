@@ -53,6 +53,8 @@ pub enum Kind {
     Unreadable(String),
     /// It became shorter while it was read.
     Shrank,
+    /// Another file took its place while it was followed.
+    Replaced,
     /// The operating system refused, for another reason.
     Io(String),
     /// The user stopped it.
@@ -120,6 +122,7 @@ impl Problem {
             Kind::Newer { .. } => "A newer Onbeat wrote this log",
             Kind::Unreadable(_) => "This log cannot be read",
             Kind::Shrank => "This file became shorter while it was read",
+            Kind::Replaced => "Another file took this one's place",
             Kind::Io(_) => "This file could not be opened",
             Kind::Cancelled => "Opening was stopped",
             Kind::Crashed => "The viewer failed while reading this file",
@@ -148,6 +151,11 @@ impl Problem {
             ),
             Kind::Unreadable(reason) => quantity::sentence(reason),
             Kind::Shrank => "Something cut or replaced it in the meantime.".to_owned(),
+            Kind::Replaced => {
+                "It was still being followed when its name was given to another file, or it was \
+                 written anew."
+                    .to_owned()
+            }
             Kind::Io(reason) => quantity::sentence(reason),
             Kind::Cancelled => "You stopped it before it was complete.".to_owned(),
             Kind::Crashed => "This is a defect of the viewer, not of your file.".to_owned(),
@@ -184,6 +192,7 @@ impl Problem {
                     .to_owned()
             }
             Kind::Shrank | Kind::Cancelled => "Try again.".to_owned(),
+            Kind::Replaced => "Try again to open the new one.".to_owned(),
             Kind::Io(_) => "Check the disk or the network it is on, then try again.".to_owned(),
             Kind::Crashed => "Please report it, with the file if you may share it.".to_owned(),
         }

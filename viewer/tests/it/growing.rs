@@ -1,0 +1,185 @@
+//! Runs that are still being written: followed, held still, ended, cut short, replaced.
+
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    ops::Range,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use eframe::egui::accesskit::Role;
+use egui_kittest::kittest::Queryable as _;
+use onbeat_shared::{log::sample, run::State};
+use onbeat_viewer::{app::Start, following, load::Phase, problem::Kind, tabs::Tab};
+
+use crate::stage::{self, Play, beginning, reads, settle};
+
+/// A log and a file that has the first part of it.
+struct Written {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+    log: Vec<u8>,
+    bytes: usize,
+}
+
+impl Written {
+    fn new(share: usize) -> Self {
+        let log = sample::log(21, 600);
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("run.beat");
+        let mut written = Self { _folder: folder, path, log, bytes: 0 };
+        written.go_on(share);
+        written
+    }
+
+    /// Writes on until so many hundredths of the log are there.
+    fn go_on(&mut self, share: usize) {
+        let end = self.log.len() * share / 100;
+        let mut file = File::options().create(true).append(true).open(&self.path).expect("a file");
+        file.write_all(&self.log[self.bytes..end]).expect("written");
+        self.bytes = end;
+    }
+
+    fn open(&self) -> Play {
+        let start = Start { runs: vec![self.path.clone()], inline: true, ..Start::default() };
+        let mut play = stage::start(start, Vec::new(), |builder| builder);
+        settle(&mut play);
+        play
+    }
+}
+
+/// Draws frames until it is so.
+fn until(play: &mut Play, what: &str, so: impl Fn(&Play) -> bool) {
+    for _ in 0..4_000 {
+        play.step();
+        if so(play) {
+            return;
+        }
+        thread::park_timeout(Duration::from_millis(5));
+    }
+    panic!("never: {what}");
+}
+
+fn phase(play: &Play) -> Phase {
+    match play.state().app().tabs.shown() {
+        Some(Tab::Open(open)) => open.phase(),
+        _ => panic!("no run is open"),
+    }
+}
+
+fn sent(play: &Play) -> usize {
+    let requests = &play.state().run().run.requests;
+    (0..requests.len()).filter(|&i| requests.was_sent(i)).count()
+}
+
+#[test]
+fn a_run_is_followed_until_its_log_is_closed() {
+    let mut written = Written::new(50);
+    let mut play = written.open();
+    assert_eq!(phase(&play), Phase::Waiting);
+    beginning(&play, Role::Group, "This log is unfinished");
+    let before = sent(&play);
+    written.go_on(70);
+    until(&mut play, "more requests", |play| sent(play) > before);
+    assert_eq!(phase(&play), Phase::Live);
+    play.run_ok();
+    assert!(reads(&play, "the run so far"));
+    assert!(!reads(&play, "This log is unfinished"), "it grows, so that is no news");
+    assert!(!play.state().choices().is_zoomed(), "a view of all goes along");
+    assert_eq!(play.state().choices().whole(), play.state().run().whole());
+    let before = sent(&play);
+    written.go_on(100);
+    until(&mut play, "the end", |play| play.state().run().run.state == State::Finished);
+    assert!(sent(&play) > before);
+    until(&mut play, "no more to come", |play| phase(play) == Phase::Ended);
+    play.run_ok();
+    assert!(play.query_by_label(following::FOLLOW).is_none());
+    assert!(reads(&play, "the whole run"));
+}
+
+#[test]
+fn what_is_held_still_does_not_move_and_catches_up() {
+    let mut written = Written::new(40);
+    let mut play = written.open();
+    written.go_on(50);
+    until(&mut play, "it is live", |play| {
+        phase(play) == Phase::Live && play.query_by_label(following::FOLLOW).is_some()
+    });
+    play.get_by_label(following::FOLLOW).click();
+    play.run_ok();
+    let (held, bytes) = (sent(&play), play.state().run().file_bytes);
+    written.go_on(100);
+    until(&mut play, "the log has ended", |play| phase(play) == Phase::Ended);
+    assert_eq!((sent(&play), play.state().run().file_bytes), (held, bytes));
+    play.get_by_label(following::FOLLOW).click();
+    until(&mut play, "it has caught up", |play| play.state().run().run.state == State::Finished);
+    assert!(sent(&play) > held);
+}
+
+#[test]
+fn a_log_that_is_cut_short_or_replaced_while_it_is_followed_gets_a_screen() {
+    let cut = |path: &Path| {
+        File::options().write(true).open(path).and_then(|file| file.set_len(500)).expect("cut");
+    };
+    let replace = |path: &Path| {
+        let other = path.with_extension("other");
+        fs::write(&other, sample::log(22, 30)).expect("written");
+        fs::rename(other, path).expect("renamed");
+    };
+    let cases: [(&dyn Fn(&Path), Kind, &str); 2] = [
+        (&cut, Kind::Shrank, "This file became shorter while it was read"),
+        (&replace, Kind::Replaced, "Another file took this one's place"),
+    ];
+    for (change, kind, headline) in cases {
+        let written = Written::new(60);
+        let mut play = written.open();
+        change(&written.path);
+        until(
+            &mut play,
+            headline,
+            |play| matches!(play.state().app().tabs.shown(), Some(Tab::Failed(found)) if found.kind == kind),
+        );
+        play.run_ok();
+        assert!(reads(&play, headline));
+        play.get_by_label("Try again").click();
+        settle(&mut play);
+        if kind == Kind::Replaced {
+            assert_eq!(play.state().run().run.requests.len(), 30);
+        }
+    }
+}
+
+/// What stands behind a block that says it is longer than it is will not come.
+#[test]
+fn a_log_whose_last_block_is_damaged_is_not_waited_for() {
+    let mut written = Written::new(100);
+    let blocks = records_blocks(&written.log);
+    let longest = blocks.iter().max_by_key(|block| block.len()).expect("blocks");
+    let shortest = blocks.iter().min_by_key(|block| block.len()).expect("blocks");
+    let mut log = written.log[..longest.start + 64].to_vec();
+    log.extend_from_slice(&written.log[shortest.clone()]);
+    assert!(log.len() < longest.end, "the claimed end is not there");
+    fs::write(&written.path, &log).expect("written");
+    written.bytes = log.len();
+    let play = written.open();
+    assert_eq!(phase(&play), Phase::Ended);
+    assert_eq!(play.state().run().run.damaged_bytes, 64);
+    beginning(&play, Role::Group, "This log is unfinished");
+}
+
+/// Where the whole blocks of records are.
+fn records_blocks(log: &[u8]) -> Vec<Range<usize>> {
+    let mut blocks = Vec::new();
+    let mut at = 64;
+    while let Some(header) = log.get(at..at + 32) {
+        let length = u32::from_le_bytes([header[20], header[21], header[22], header[23]]);
+        let end = at + 32 + length as usize;
+        if header[8] == 4 && end <= log.len() {
+            blocks.push(at..end);
+        }
+        at = end;
+    }
+    blocks
+}
