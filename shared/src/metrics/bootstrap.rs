@@ -9,6 +9,7 @@
 //! says nothing about the next day. Whoever shows an interval says so. Seeded: the same values give
 //! the same interval everywhere.
 
+use super::Ranked;
 use super::latency::count;
 use super::quantile::percentile;
 
@@ -18,7 +19,7 @@ pub const RESAMPLES: usize = 2_000;
 pub const CONFIDENCE: f64 = 0.95;
 /// Up to so many values a mean is resampled value by value; above, the mean of a resample is as
 /// good as normally distributed.
-const FEW: usize = 400;
+const FEW: u64 = 400;
 
 /// A figure of a run's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,19 +63,19 @@ impl Difference {
     }
 }
 
-/// How a figure of the second run's values differs from that of the first's. Both ascending and
-/// finite. `None` when one of them is empty.
+/// How a figure of the second run's values differs from that of the first's. `None` when one of
+/// them has no values.
 #[must_use]
-pub fn difference(before: &[f64], after: &[f64], figure: Figure) -> Option<Difference> {
-    let of = |values: &[f64]| match figure {
-        Figure::Mean => (!values.is_empty()).then(|| mean(values)),
-        Figure::Quantile(share) => percentile(values, share),
+pub fn difference(before: &Ranked, after: &Ranked, figure: Figure) -> Option<Difference> {
+    let of = |values: &Ranked| match figure {
+        Figure::Mean => values.mean(),
+        Figure::Quantile(share) => values.percentile(share),
     };
     let (first, second) = (of(before)?, of(after)?);
     let mut dice = Dice(0x6F6E_6265_6174);
     let mut absolute = Vec::with_capacity(RESAMPLES);
     let mut relative = Vec::with_capacity(RESAMPLES);
-    let (mut one, mut other) = (Resampled::of(before, figure), Resampled::of(after, figure));
+    let (one, other) = (Resampled::of(before, figure)?, Resampled::of(after, figure)?);
     for _ in 0..RESAMPLES {
         let (first, second) = (one.draw(&mut dice), other.draw(&mut dice));
         absolute.push(second - first);
@@ -96,59 +97,44 @@ fn interval(mut drawn: Vec<f64>) -> (f64, f64) {
     (at(f64::midpoint(0.0, 1.0 - CONFIDENCE)), at(f64::midpoint(1.0, CONFIDENCE)))
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / count(values.len() as u64)
-}
-
 /// Draws a figure of resamples of some values.
 enum Resampled<'a> {
     /// Value by value.
-    Means(&'a [f64]),
+    Means(&'a Ranked),
     /// A mean and its standard error.
     Normal(f64, f64),
     /// The value at rank `low` (from 1), and `part` of the way to the next.
-    Ranks { values: &'a [f64], low: usize, part: f64 },
+    Ranks { values: &'a Ranked, low: u64, part: f64 },
 }
 
 impl<'a> Resampled<'a> {
-    fn of(values: &'a [f64], figure: Figure) -> Self {
-        match figure {
-            Figure::Mean if values.len() <= FEW => Self::Means(values),
-            Figure::Mean => {
-                let (mean, n) = (mean(values), count(values.len() as u64));
-                let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-                Self::Normal(mean, squares.sqrt() / n)
-            }
+    /// `None` without values.
+    fn of(values: &'a Ranked, figure: Figure) -> Option<Self> {
+        let n = values.count();
+        Some(match figure {
+            Figure::Mean if n <= FEW => Self::Means(values),
+            Figure::Mean => Self::Normal(values.mean()?, values.deviation()? / count(n).sqrt()),
             Figure::Quantile(share) => {
-                let place = count(values.len() as u64 - 1) * share.clamp(0.0, 1.0);
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a place among the values"
-                )]
-                let low = place.floor() as usize;
+                let place = count(n.checked_sub(1)?) * share.clamp(0.0, 1.0);
+                let low = rank(place.floor());
                 Self::Ranks { values, low: low + 1, part: place - place.floor() }
             }
-        }
+        })
     }
 
-    fn draw(&mut self, dice: &mut Dice) -> f64 {
+    fn draw(&self, dice: &mut Dice) -> f64 {
         match *self {
             Self::Means(values) => {
-                let sum: f64 = values.iter().map(|_| values[dice.below(values.len())]).sum();
-                sum / count(values.len() as u64)
+                let n = values.count();
+                let sum: f64 = (0..n).filter_map(|_| values.at(dice.below(n))).sum();
+                sum / count(n)
             }
             Self::Normal(mean, error) => mean + error * dice.normal(),
             Self::Ranks { values, low, part } => {
-                let n = values.len();
+                let n = values.count();
                 let at = |share: f64| {
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        clippy::cast_sign_loss,
-                        reason = "a share of the values is a place among them"
-                    )]
-                    let place = (share * count(n as u64)) as usize;
-                    values[place.min(n - 1)]
+                    let place = rank(share * count(n)).min(n - 1);
+                    values.at(place).expect("below the count")
                 };
                 // The smaller of two neighbouring ranks, and how far the rest lies above it.
                 let first = dice.beta(low, n + 1 - low);
@@ -161,6 +147,17 @@ impl<'a> Resampled<'a> {
             }
         }
     }
+}
+
+/// A place among values as a rank.
+fn rank(place: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative, and float-to-integer casts saturate"
+    )]
+    let rank = place as u64;
+    rank
 }
 
 /// SplitMix64: small, seeded, the same everywhere.
@@ -180,9 +177,9 @@ impl Dice {
         (count(self.next() >> 12) + 0.5) / count(1 << 52)
     }
 
-    fn below(&mut self, bound: usize) -> usize {
-        let wide = u128::from(self.next()) * bound as u128;
-        usize::try_from(wide >> 64).expect("below the bound")
+    fn below(&mut self, bound: u64) -> u64 {
+        let wide = u128::from(self.next()) * u128::from(bound);
+        u64::try_from(wide >> 64).expect("below the bound")
     }
 
     /// Normal, by Box and Muller.
@@ -192,8 +189,8 @@ impl Dice {
     }
 
     /// Gamma of a whole shape of at least 1, by Marsaglia and Tsang.
-    fn gamma(&mut self, shape: usize) -> f64 {
-        let d = count(shape as u64) - 1.0 / 3.0;
+    fn gamma(&mut self, shape: u64) -> f64 {
+        let d = count(shape) - 1.0 / 3.0;
         let c = 1.0 / (9.0 * d).sqrt();
         loop {
             let x = self.normal();
@@ -205,7 +202,7 @@ impl Dice {
     }
 
     /// Beta of two whole shapes of at least 1.
-    fn beta(&mut self, a: usize, b: usize) -> f64 {
+    fn beta(&mut self, a: u64, b: u64) -> f64 {
         let (one, other) = (self.gamma(a), self.gamma(b));
         one / (one + other)
     }
@@ -215,29 +212,26 @@ impl Dice {
 mod tests {
     use super::*;
 
-    fn sample(seed: u64, n: usize, shift: f64) -> Vec<f64> {
+    fn sample(seed: u64, n: usize, shift: f64) -> Ranked {
         let mut dice = Dice(seed);
         // Skewed, as latencies are.
-        let mut values: Vec<f64> = (0..n).map(|_| shift - dice.share().ln()).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        values
+        Ranked::from((0..n).map(|_| shift - dice.share().ln()).collect::<Vec<f64>>())
     }
 
     /// The interval of a bootstrap that draws every value.
-    fn by_drawing(before: &[f64], after: &[f64], share: f64) -> (f64, f64) {
+    fn by_drawing(before: &Ranked, after: &Ranked, share: f64) -> (f64, f64) {
         let mut dice = Dice(99);
-        let mut draw = |values: &[f64]| {
-            let mut drawn: Vec<f64> =
-                values.iter().map(|_| values[dice.below(values.len())]).collect();
-            drawn.sort_unstable_by(f64::total_cmp);
-            percentile(&drawn, share).expect("some")
+        let mut draw = |values: &Ranked| {
+            let n = values.count();
+            let drawn: Vec<f64> = (0..n).filter_map(|_| values.at(dice.below(n))).collect();
+            Ranked::from(drawn).percentile(share).expect("some")
         };
         interval((0..RESAMPLES).map(|_| draw(after) - draw(before)).collect())
     }
 
     #[test]
     fn ranks_stand_for_drawn_values() {
-        let (before, after) = (sample(1, 500, 0.0), sample(2, 700, 0.3));
+        let (before, after) = (sample(1, 200, 0.0), sample(2, 260, 0.3));
         for share in [0.5, 0.9, 0.99] {
             let quick = difference(&before, &after, Figure::Quantile(share)).expect("some");
             let slow = by_drawing(&before, &after, share);
@@ -252,7 +246,7 @@ mod tests {
     #[test]
     fn the_truth_lies_in_about_19_of_20_intervals() {
         for figure in [Figure::Mean, Figure::Quantile(0.5), Figure::Quantile(0.95)] {
-            let inside = (0..200)
+            let inside = (0..100)
                 .filter(|seed| {
                     let before = sample(2 * seed + 1, 450, 0.0);
                     let after = sample(2 * seed + 1_001, 300, 0.5);
@@ -260,7 +254,7 @@ mod tests {
                     (found.absolute.0..=found.absolute.1).contains(&0.5)
                 })
                 .count();
-            assert!((180..=199).contains(&inside), "{figure:?}: {inside} of 200");
+            assert!((88..=100).contains(&inside), "{figure:?}: {inside} of 100");
         }
     }
 
@@ -278,13 +272,14 @@ mod tests {
 
     #[test]
     fn few_values_and_none() {
-        assert_eq!(difference(&[], &[1.0], Figure::Mean), None);
-        assert_eq!(difference(&[1.0], &[], Figure::Quantile(0.5)), None);
+        let of = |values: &[f64]| Ranked::from(values.to_vec());
+        assert_eq!(difference(&of(&[]), &of(&[1.0]), Figure::Mean), None);
+        assert_eq!(difference(&of(&[1.0]), &of(&[]), Figure::Quantile(0.5)), None);
         for share in [0.0, 0.5, 1.0] {
-            let found = difference(&[1.0], &[3.0], Figure::Quantile(share)).expect("one each");
+            let found = difference(&of(&[1.0]), &of(&[3.0]), Figure::Quantile(share)).expect("one each");
             assert_eq!(found.absolute, (2.0, 2.0));
         }
-        let found = difference(&[0.0, 0.0], &[1.0, 2.0], Figure::Mean).expect("two each");
+        let found = difference(&of(&[0.0, 0.0]), &of(&[1.0, 2.0]), Figure::Mean).expect("two each");
         assert_eq!((found.relative, found.relative_change()), (None, None));
     }
 }

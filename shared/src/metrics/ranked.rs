@@ -85,13 +85,31 @@ impl Ranked {
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let sum: f64 = if self.is_binned() {
-            let before = std::iter::once(0).chain(self.up_to.iter().copied());
-            let times = self.up_to.iter().zip(before).map(|(up_to, before)| up_to - before);
-            self.values.iter().zip(times).map(|(value, times)| value * count(times)).sum()
+            self.weighted().map(|(value, times)| value * count(times)).sum()
         } else {
             self.values.iter().sum()
         };
         (self.count > 0).then(|| sum / count(self.count))
+    }
+
+    /// The standard deviation of the values themselves, not an estimate beyond them.
+    #[must_use]
+    pub fn deviation(&self) -> Option<f64> {
+        let mean = self.mean()?;
+        let squares: f64 =
+            self.weighted().map(|(value, times)| (value - mean).powi(2) * count(times)).sum();
+        Some((squares / count(self.count)).sqrt())
+    }
+
+    /// Each value and how often it occurs.
+    fn weighted(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        let mut before = 0;
+        self.values.iter().enumerate().map(move |(place, &value)| {
+            let Some(&up_to) = self.up_to.get(place) else { return (value, 1) };
+            let times = up_to - before;
+            before = up_to;
+            (value, times)
+        })
     }
 
     /// How many values are less than a limit.
@@ -157,6 +175,8 @@ mod tests {
         let each = Ranked::from(vec![1.0, 1.0, 7.0, 7.0, 7.0, 9.0]);
         assert!(binned.is_binned() && !each.is_binned());
         assert_eq!((binned.count(), binned.mean()), (each.count(), each.mean()));
+        assert_eq!(binned.deviation(), each.deviation());
+        assert_eq!(Ranked::from(vec![1.0, 3.0]).deviation(), Some(1.0));
         for step in 0..=100 {
             let share = f64::from(step) / 100.0;
             let found = binned.percentile(share).expect("values");
