@@ -6,17 +6,16 @@
 //! own dragging and zooming is switched off. It computes nothing about the run.
 
 use eframe::egui::{
-    self, Align, Align2, CursorIcon, EventFilter, Layout, PointerButton, Pos2, Rangef, Rect,
-    Response, RichText, Spinner, Stroke, Ui, Vec2, pos2, vec2,
+    self, Align, Align2, Layout, Rangef, Response, RichText, Spinner, Stroke, Ui, vec2,
 };
 use egui_plot::{AxisHints, PlotTransform};
-use onbeat_shared::units::RunNanos;
 
 use super::rule::{self, Rule};
+use super::time_scale::{self, TimeScale};
 use super::{axis, canvas, legend};
-use crate::series::picture::{Picture, instant_at, seconds};
-use crate::state::{Choices, Stroke as BrushStroke};
-use crate::theme::{self, GRID, Palette, Type};
+use crate::series::picture::{Picture, seconds};
+use crate::state::Choices;
+use crate::theme::{GRID, Palette, Type};
 
 /// Draws more controls into a plot's heading.
 pub type Controls<'a> = &'a mut dyn FnMut(&mut Ui, &mut Choices);
@@ -44,8 +43,6 @@ pub struct TimePlot<'a> {
 /// What a plot needs above it: one line of controls, and the gap below that.
 pub const HEADING: f32 = HEADING_LINE + GRID;
 const HEADING_LINE: f32 = 26.0;
-/// Wheel points that double the zoom.
-pub(super) const WHEEL_DOUBLING: f32 = 240.0;
 
 impl TimePlot<'_> {
     /// Draws it. Gives the request whose mark was clicked.
@@ -120,7 +117,8 @@ impl TimePlot<'_> {
             Stroke::new(1.0, palette.edge),
             egui::StrokeKind::Inside,
         );
-        overlay_ui(ui, &shown.transform, choices, palette);
+        let scale = scale_of(&shown.transform);
+        time_scale::overlay_ui(ui, &scale, choices, palette);
         if let Some(reason) = &picture.empty {
             let font = Type::Body.font();
             ui.painter().text(frame.center(), Align2::CENTER_CENTER, reason, font, palette.weak);
@@ -128,7 +126,7 @@ impl TimePlot<'_> {
         rule::show(ui, self.title, &shown.transform, picture.axes(), self.rules);
         self.describe_to_reader(&response, picture);
         let request = self.hover_ui(ui, &response, &shown.transform, picture);
-        interact(ui, &response, &shown.transform, choices);
+        time_scale::interact(ui, &response, &scale, choices);
         request.filter(|_| response.clicked())
     }
 
@@ -145,8 +143,13 @@ impl TimePlot<'_> {
         transform: &PlotTransform,
         picture: &Picture,
     ) -> Option<u32> {
-        let describe = self.describe?;
         let pointer = response.hover_pos().filter(|_| !response.dragged())?;
+        if let Some(sign) = canvas::sign_at(&picture.signs, transform, pointer) {
+            response.clone().on_hover_ui_at_pointer(|ui| {
+                ui.label(&sign.words);
+            });
+        }
+        let describe = self.describe?;
         let (request, at) = canvas::request_at(&picture.marks, transform, pointer)?;
         ui.painter().circle_stroke(at, 5.0, Stroke::new(1.5, Palette::of(ui).text));
         response.clone().on_hover_ui_at_pointer(|ui| {
@@ -180,105 +183,8 @@ fn time_axis<'a>(end: f64, palette: &Palette) -> AxisHints<'a> {
         .tick_label_font(Type::Small.font())
 }
 
-/// The chosen range, the stroke being drawn and the cursor, over the plot.
-fn overlay_ui(ui: &Ui, transform: &PlotTransform, choices: &Choices, palette: &Palette) {
-    let frame = *transform.frame();
-    let painter = ui.painter().with_clip_rect(frame.intersect(ui.clip_rect()));
-    let place = |time| transform.position_from_point_x(seconds(time)).clamp(-1e6, 1e6);
-    if let Some(range) = choices.range() {
-        let (left, right) = (place(range.start), place(range.end));
-        let sides = [
-            Rect::from_x_y_ranges(frame.left()..=left, frame.y_range()),
-            Rect::from_x_y_ranges(right..=frame.right(), frame.y_range()),
-        ];
-        for side in sides.into_iter().filter(|side| side.width() > 0.0) {
-            painter.rect_filled(side, 0.0, palette.veil);
-        }
-        for edge in [left, right] {
-            painter.vline(edge, frame.y_range(), Stroke::new(1.0, palette.accent));
-        }
-    }
-    if let Some(stroke) = choices.stroke {
-        let (a, b) = (place(stroke.from), place(stroke.to));
-        let rect = Rect::from_x_y_ranges(a.min(b)..=a.max(b), frame.y_range());
-        painter.rect_filled(rect, 0.0, theme::faded(palette.accent, 0.18));
-        painter.vline(a, frame.y_range(), Stroke::new(1.0, palette.accent));
-        painter.vline(b, frame.y_range(), Stroke::new(1.0, palette.accent));
-    } else if let Some(cursor) = choices.cursor {
-        painter.vline(place(cursor), frame.y_range(), Stroke::new(1.0, palette.cursor));
-    }
-}
-
-/// What the pointer wants.
-fn interact(ui: &Ui, response: &Response, transform: &PlotTransform, choices: &mut Choices) {
-    let frame = *transform.frame();
-    let time_at = |at: Pos2| {
-        let inside = at.x.clamp(frame.left(), frame.right());
-        instant_at(transform.value_from_position(pos2(inside, at.y)).x)
-    };
-    if let Some(pointer) = response.hover_pos() {
-        choices.cursor = Some(time_at(pointer));
-        choices.pointed = true;
-        wheel(ui, transform, pointer, choices);
-    }
-    let panning = response.dragged_by(PointerButton::Middle)
-        || (response.dragged_by(PointerButton::Primary) && ui.input(|input| input.modifiers.shift));
-    if panning && choices.stroke.is_none() {
-        let per_point = choices.view().span() as f64 / f64::from(frame.width().max(1.0));
-        let seconds = -f64::from(response.drag_delta().x) * per_point * 1e-9;
-        choices.pan_by(instant_at(seconds).0);
-        ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
-    } else if response.dragged_by(PointerButton::Primary) {
-        brush(ui, response, time_at, choices);
-    }
-    if response.drag_stopped() {
-        choices.finish_stroke();
-    }
-    if response.double_clicked() {
-        choices.fit();
-    }
-    if response.has_focus() {
-        keep_arrows(ui, response, frame);
-    }
-}
-
-/// A stroke begins with its drag and follows it. Esc drops it, and then it stays dropped until the
-/// next press.
-fn brush(ui: &Ui, response: &Response, time_at: impl Fn(Pos2) -> RunNanos, choices: &mut Choices) {
-    let (origin, now) =
-        ui.input(|input| (input.pointer.press_origin(), input.pointer.interact_pos()));
-    if let (Some(origin), Some(now)) = (origin, now)
-        && (response.drag_started() || choices.stroke.is_some())
-    {
-        choices.stroke = Some(BrushStroke { from: time_at(origin), to: time_at(now) });
-    }
-    ui.ctx().set_cursor_icon(CursorIcon::ResizeHorizontal);
-}
-
-fn wheel(ui: &Ui, transform: &PlotTransform, pointer: Pos2, choices: &mut Choices) {
-    let (scroll, pinch) = ui.input(|input| (input.smooth_scroll_delta, input.zoom_delta()));
-    let mut factor = f64::from(pinch);
-    if scroll.y != 0.0 {
-        factor *= f64::from(scroll.y / WHEEL_DOUBLING).exp2();
-    }
-    if factor != 1.0 {
-        let around = instant_at(transform.value_from_position(pointer).x);
-        choices.zoom(factor, around);
-    }
-    if scroll.x != 0.0 {
-        choices.pan(-f64::from(scroll.x / transform.frame().width().max(1.0)));
-    }
-    if scroll != Vec2::ZERO {
-        // The page under the plot must not scroll as well.
-        ui.input_mut(|input| input.smooth_scroll_delta = Vec2::ZERO);
-    }
-}
-
-/// A focused plot takes the arrow keys for panning and zooming, and shows that it is focused.
-pub(super) fn keep_arrows(ui: &Ui, response: &Response, frame: Rect) {
-    let filter =
-        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
-    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
-    let stroke = Stroke::new(2.0, Palette::of(ui).accent);
-    ui.painter().rect_stroke(frame, 0.0, stroke, egui::StrokeKind::Outside);
+/// Where times stand in a plot.
+fn scale_of(transform: &PlotTransform) -> TimeScale {
+    let bounds = transform.bounds();
+    TimeScale::new(*transform.frame(), bounds.min()[0], bounds.max()[0])
 }

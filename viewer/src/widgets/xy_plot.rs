@@ -13,7 +13,7 @@ use egui_plot::{AxisHints, Plot, PlotTransform};
 
 use super::rule::{self, Rule};
 use super::time_plot::{self, Controls};
-use super::{axis, canvas, legend};
+use super::{axis, canvas, legend, time_scale};
 use crate::keys;
 use crate::series::axes::{Across, Axis};
 use crate::series::picture::Picture;
@@ -213,7 +213,7 @@ fn interact(
         view.fit();
     }
     if response.has_focus() {
-        time_plot::keep_arrows(ui, response, frame);
+        time_scale::keep_arrows(ui, response, frame);
         press(ui, response, sight, view);
     }
 }
@@ -222,7 +222,7 @@ fn wheel(ui: &Ui, transform: &PlotTransform, pointer: Pos2, sight: &Sight, view:
     let (scroll, pinch) = ui.input(|input| (input.smooth_scroll_delta, input.zoom_delta()));
     let mut factor = f64::from(pinch);
     if scroll.y != 0.0 {
-        factor *= f64::from(scroll.y / time_plot::WHEEL_DOUBLING).exp2();
+        factor *= f64::from(scroll.y / time_scale::WHEEL_DOUBLING).exp2();
     }
     if factor != 1.0 {
         let around = transform.value_from_position(pointer);

@@ -1,0 +1,194 @@
+//! Where times stand on screen, and what the pointer does there: shared by everything over time.
+//!
+//! Wheel zooms, drag brushes, middle or shift-drag pans, double-click fits; the chosen range, the
+//! stroke being drawn and the cursor lie over whatever is shown. It knows no run and no plot, only
+//! a frame and the stretch of time that it stands for.
+
+use eframe::egui::{
+    self, CursorIcon, EventFilter, PointerButton, Pos2, Rect, Response, Stroke, Ui, Vec2, lerp,
+    remap,
+};
+use onbeat_shared::units::RunNanos;
+
+use crate::series::picture::{instant_at, seconds};
+use crate::state::{Choices, Stroke as BrushStroke, TimeRange};
+use crate::theme::{self, Palette};
+
+/// Wheel points that double the zoom.
+pub(super) const WHEEL_DOUBLING: f32 = 240.0;
+/// Nothing is drawn farther outside its frame than this (points).
+const FAR: f64 = 1e6;
+
+/// A frame whose width stands for a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeScale {
+    frame: Rect,
+    /// First and last time, in seconds.
+    from: f64,
+    to: f64,
+}
+
+impl TimeScale {
+    /// A frame that shows the time between two instants in seconds.
+    #[must_use]
+    pub const fn new(frame: Rect, from: f64, to: f64) -> Self {
+        Self { frame, from, to }
+    }
+
+    /// A frame that shows a view.
+    #[must_use]
+    pub fn of_view(frame: Rect, view: TimeRange) -> Self {
+        Self::new(frame, seconds(view.start), seconds(view.end))
+    }
+
+    /// The frame.
+    #[must_use]
+    pub const fn frame(&self) -> Rect {
+        self.frame
+    }
+
+    /// Where a time stands, in points; what lies far outside is brought nearer.
+    #[must_use]
+    pub fn x(&self, time: RunNanos) -> f32 {
+        let share = (seconds(time) - self.from) / (self.to - self.from).max(f64::MIN_POSITIVE);
+        let range = f64::from(self.frame.left())..=f64::from(self.frame.right());
+        #[expect(clippy::cast_possible_truncation, reason = "a place on screen")]
+        let x = lerp(range, share).clamp(-FAR, FAR) as f32;
+        x
+    }
+
+    /// The time at a place on the screen, brought into the frame.
+    #[must_use]
+    pub fn time_at(&self, at: Pos2) -> RunNanos {
+        let inside = at.x.clamp(self.frame.left(), self.frame.right().max(self.frame.left()));
+        let range = f64::from(self.frame.left())..=f64::from(self.frame.right());
+        if self.frame.width() <= 0.0 {
+            return instant_at(self.from);
+        }
+        instant_at(remap(f64::from(inside), range, self.from..=self.to))
+    }
+}
+
+/// The chosen range, the stroke being drawn and the cursor, over what is shown.
+pub fn overlay_ui(ui: &Ui, scale: &TimeScale, choices: &Choices, palette: &Palette) {
+    let frame = scale.frame();
+    let painter = ui.painter().with_clip_rect(frame.intersect(ui.clip_rect()));
+    if let Some(range) = choices.range() {
+        let (left, right) = (scale.x(range.start), scale.x(range.end));
+        let sides = [
+            Rect::from_x_y_ranges(frame.left()..=left, frame.y_range()),
+            Rect::from_x_y_ranges(right..=frame.right(), frame.y_range()),
+        ];
+        for side in sides.into_iter().filter(|side| side.width() > 0.0) {
+            painter.rect_filled(side, 0.0, palette.veil);
+        }
+        for edge in [left, right] {
+            painter.vline(edge, frame.y_range(), Stroke::new(1.0, palette.accent));
+        }
+    }
+    if let Some(stroke) = choices.stroke {
+        let (a, b) = (scale.x(stroke.from), scale.x(stroke.to));
+        let rect = Rect::from_x_y_ranges(a.min(b)..=a.max(b), frame.y_range());
+        painter.rect_filled(rect, 0.0, theme::faded(palette.accent, 0.18));
+        painter.vline(a, frame.y_range(), Stroke::new(1.0, palette.accent));
+        painter.vline(b, frame.y_range(), Stroke::new(1.0, palette.accent));
+    } else if let Some(cursor) = choices.cursor {
+        painter.vline(scale.x(cursor), frame.y_range(), Stroke::new(1.0, palette.cursor));
+    }
+}
+
+/// What the pointer wants.
+pub fn interact(ui: &Ui, response: &Response, scale: &TimeScale, choices: &mut Choices) {
+    if let Some(pointer) = response.hover_pos() {
+        choices.cursor = Some(scale.time_at(pointer));
+        choices.pointed = true;
+        wheel(ui, scale, pointer, choices);
+    }
+    let panning = response.dragged_by(PointerButton::Middle)
+        || (response.dragged_by(PointerButton::Primary) && ui.input(|input| input.modifiers.shift));
+    if panning && choices.stroke.is_none() {
+        let per_point = choices.view().span() as f64 / f64::from(scale.frame().width().max(1.0));
+        let seconds = -f64::from(response.drag_delta().x) * per_point * 1e-9;
+        choices.pan_by(instant_at(seconds).0);
+        ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
+    } else if response.dragged_by(PointerButton::Primary) {
+        brush(ui, response, scale, choices);
+    }
+    if response.drag_stopped() {
+        choices.finish_stroke();
+    }
+    if response.double_clicked() {
+        choices.fit();
+    }
+    if response.has_focus() {
+        keep_arrows(ui, response, scale.frame());
+    }
+}
+
+/// A stroke begins with its drag and follows it. Esc drops it, and then it stays dropped until the
+/// next press.
+fn brush(ui: &Ui, response: &Response, scale: &TimeScale, choices: &mut Choices) {
+    let (origin, now) =
+        ui.input(|input| (input.pointer.press_origin(), input.pointer.interact_pos()));
+    if let (Some(origin), Some(now)) = (origin, now)
+        && (response.drag_started() || choices.stroke.is_some())
+    {
+        choices.stroke = Some(BrushStroke { from: scale.time_at(origin), to: scale.time_at(now) });
+    }
+    ui.ctx().set_cursor_icon(CursorIcon::ResizeHorizontal);
+}
+
+fn wheel(ui: &Ui, scale: &TimeScale, pointer: Pos2, choices: &mut Choices) {
+    let (scroll, pinch) = ui.input(|input| (input.smooth_scroll_delta, input.zoom_delta()));
+    let mut factor = f64::from(pinch);
+    if scroll.y != 0.0 {
+        factor *= f64::from(scroll.y / WHEEL_DOUBLING).exp2();
+    }
+    if factor != 1.0 {
+        choices.zoom(factor, scale.time_at(pointer));
+    }
+    if scroll.x != 0.0 {
+        choices.pan(-f64::from(scroll.x / scale.frame().width().max(1.0)));
+    }
+    if scroll != Vec2::ZERO {
+        // The page under the plot must not scroll as well.
+        ui.input_mut(|input| input.smooth_scroll_delta = Vec2::ZERO);
+    }
+}
+
+/// What is focused takes the arrow keys for panning and zooming, and shows that it is focused.
+pub(super) fn keep_arrows(ui: &Ui, response: &Response, frame: Rect) {
+    let filter =
+        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
+    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let stroke = Stroke::new(2.0, Palette::of(ui).accent);
+    ui.painter().rect_stroke(frame, 0.0, stroke, egui::StrokeKind::Outside);
+}
+
+#[cfg(test)]
+mod tests {
+    use eframe::egui::{pos2, vec2};
+
+    use super::*;
+
+    #[test]
+    fn places_and_times_go_there_and_back() {
+        let frame = Rect::from_min_size(pos2(100.0, 20.0), vec2(800.0, 300.0));
+        let view = TimeRange::between(RunNanos(-5_000_000_000), RunNanos(15_000_000_000));
+        let scale = TimeScale::of_view(frame, view);
+        assert_eq!(scale.x(view.start), 100.0);
+        assert_eq!(scale.x(view.end), 900.0);
+        assert_eq!(scale.x(RunNanos(0)), 300.0);
+        assert_eq!(scale.time_at(pos2(300.0, 0.0)), RunNanos(0));
+        assert_eq!(scale.time_at(pos2(-50.0, 0.0)), view.start, "brought into the frame");
+        assert_eq!(scale.x(RunNanos(i64::MAX)), 1e6, "brought nearer");
+    }
+
+    #[test]
+    fn a_frame_without_width_does_no_harm() {
+        let frame = Rect::from_min_size(pos2(100.0, 20.0), vec2(0.0, 0.0));
+        let scale = TimeScale::new(frame, 3.0, 3.0);
+        assert!(scale.x(RunNanos(0)).is_finite());
+        assert_eq!(scale.time_at(pos2(100.0, 0.0)), RunNanos(3_000_000_000));
+    }
+}
