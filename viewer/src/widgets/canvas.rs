@@ -14,7 +14,7 @@ use egui_plot::{
 };
 
 use super::{axis, table};
-use crate::series::picture::{Density, HeightAxis, Line, Look, MarkGroup, Marks, Picture};
+use crate::series::picture::{Density, HeightAxis, Line, Look, MarkGroup, Marks, Picture, Shape, Sign};
 use crate::theme::{self, AXIS_WIDTH, LINE_WIDTH, POINT_RADIUS, Palette, Type};
 
 /// How close the pointer must come to a request's mark (points).
@@ -161,6 +161,7 @@ pub fn draw<'a>(
             plot.line(styled(line, segment, palette));
         }
     }
+    signs(plot, &picture.signs, palette);
     if !picture.crosses.is_empty() {
         plot.points(
             Points::new("failed", PlotPoints::Borrowed(&picture.crosses))
@@ -170,6 +171,33 @@ pub fn draw<'a>(
                 .allow_hover(false),
         );
     }
+}
+
+/// Signs, one layer for each shape.
+fn signs(plot: &mut PlotUi<'_>, signs: &[Sign], palette: &Palette) {
+    for (shape, marker, radius, name) in [
+        (Shape::Dot, MarkerShape::Circle, 3.0, "dots"),
+        (Shape::Cross, MarkerShape::Cross, 4.5, "crosses"),
+        (Shape::Up, MarkerShape::Up, 5.5, "triangles"),
+    ] {
+        let own: Vec<&Sign> = signs.iter().filter(|sign| sign.shape == shape).collect();
+        let Some(first) = own.first() else { continue };
+        let colour = palette.data[first.colour];
+        let places = PlotPoints::Owned(own.iter().map(|sign| sign.at).collect());
+        let points = Points::new(name, places).shape(marker).radius(radius);
+        plot.points(points.color(colour).allow_hover(false));
+    }
+}
+
+/// The sign closest to the pointer, if one is close.
+pub fn sign_at<'a>(
+    signs: &'a [Sign],
+    transform: &PlotTransform,
+    pointer: Pos2,
+) -> Option<&'a Sign> {
+    let distance = |sign: &Sign| transform.position_from_point(&sign.at).distance(pointer);
+    let closest = signs.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    (distance(closest) <= HOVER_RADIUS).then_some(closest)
 }
 
 fn styled<'a>(line: &Line, segment: &'a [PlotPoint], palette: &Palette) -> PlotLine<'a> {
@@ -194,6 +222,7 @@ pub fn shape_of(look: Look, palette: &Palette) -> (MarkerShape, egui::Color32, b
         Look::Step(step) => {
             (SHAPES[step % SHAPES.len()], palette.steps[step % palette.steps.len()], true)
         }
+        Look::Kind(colour) => (SHAPES[colour % SHAPES.len()], palette.data[colour], true),
         Look::Unknown => (MarkerShape::Circle, palette.data[theme::data_colour::GREY], false),
     }
 }
