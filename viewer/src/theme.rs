@@ -26,6 +26,8 @@ pub const CARD_MARGIN: Margin = Margin { left: 12, right: 12, top: 10, bottom: 1
 pub const CARD_CHROME: f32 = 10.0 + 10.0 + 2.0;
 /// Height of one table row.
 pub const ROW_HEIGHT: f32 = 22.0;
+/// Height of a lane of the timeline.
+pub const LANE_HEIGHT: f32 = 20.0;
 /// Width kept for the labels of a vertical axis, the same in every plot so that times line up.
 pub const AXIS_WIDTH: f32 = 52.0;
 /// Width of a data line.
