@@ -16,6 +16,7 @@ use eframe::egui::{
 use crate::arguments::{Arguments, PanelChoice, ThemeChoice};
 use crate::bars::{self, RangeLine};
 use crate::dialog::{self, Dialog};
+use crate::filter_line::FilterLine;
 use crate::keys::{self, Action};
 use crate::notice::Notices;
 use crate::output::{self, Output};
@@ -81,6 +82,7 @@ pub struct ViewerApp {
     pub recent: Recent,
     theme: ThemePreference,
     range_line: RangeLine,
+    filter_line: FilterLine,
     sheet: bool,
     dialog: Option<Dialog>,
     notices: Notices,
@@ -128,6 +130,7 @@ impl ViewerApp {
             recent: Recent::new(settings.recent.clone()),
             theme,
             range_line: RangeLine::default(),
+            filter_line: FilterLine::default(),
             sheet: false,
             dialog: None,
             notices,
@@ -210,14 +213,14 @@ impl ViewerApp {
     }
 
     fn page_ui(&mut self, ui: &mut Ui) -> Wish {
-        let Self { tabs, tiles, recent, range_line, wishes, .. } = self;
+        let Self { tabs, tiles, recent, range_line, filter_line, wishes, .. } = self;
         let others = tabs.others();
         match tabs.shown_mut() {
             None => screens::welcome_ui(ui, recent),
             Some(Tab::Loading(loading)) => screens::loading_ui(ui, loading),
             Some(Tab::Failed(problem)) => screens::problem_ui(ui, problem),
             Some(Tab::Open(open)) => {
-                page::show(ui, open, tiles, range_line, &others, wishes);
+                page::show(ui, open, tiles, (range_line, filter_line), &others, wishes);
                 Wish::None
             }
         }
@@ -310,6 +313,7 @@ impl ViewerApp {
         match action {
             Action::Open => self.browse(ctx),
             Action::Export => self.export(ctx),
+            Action::Find => self.filter_line.focus = true,
             Action::Close => self.tabs.close(),
             Action::NextRun(forward) => self.tabs.next(forward),
             Action::Panel(place) => self.tiles.show(place),
@@ -376,12 +380,12 @@ impl ViewerApp {
         for wish in std::mem::take(&mut self.wishes) {
             ctx.request_repaint();
             match wish {
-                PanelWish::ShowRequest(_request) => {
-                    if let Some(place) = panels::named("Requests") {
-                        self.tiles.show(place);
+                PanelWish::ShowRequest(request) => self.show_request(request),
+                PanelWish::Filter(text) => {
+                    if let Some(Tab::Open(open)) = self.tabs.shown_mut() {
+                        open.choices.type_filter(&text);
                     }
                 }
-                PanelWish::Filter(_text) => {}
                 PanelWish::ShowPanel(place) => self.tiles.show(place),
                 PanelWish::SetRange(range) => {
                     if let Some(Tab::Open(open)) = self.tabs.shown_mut() {
@@ -395,6 +399,19 @@ impl ViewerApp {
                 PanelWish::Say(words) => self.notices.say(words),
                 PanelWish::Warn(words) => self.notices.warn(words),
             }
+        }
+    }
+
+    /// Shows everything about a request: its details in the panel of requests.
+    fn show_request(&mut self, request: u32) {
+        if let Some(Tab::Open(open)) = self.tabs.shown_mut() {
+            let requests = &mut open.choices.requests;
+            requests.chosen = Some(request);
+            requests.details = true;
+            requests.reveal = true;
+        }
+        if let Some(place) = panels::named("Requests") {
+            self.tiles.show(place);
         }
     }
 

@@ -16,6 +16,8 @@ pub enum Action {
     Open,
     /// The sheet that writes pictures, tables and pages.
     Export,
+    /// Put the cursor into the filter.
+    Find,
     /// Close the shown run.
     Close,
     /// Show the next open run, or the previous one.
@@ -95,6 +97,12 @@ pub const BINDINGS: &[Binding] = &[
         shown: "Ctrl+E",
         does: "export a picture, a table or a page",
         keys: &[(CTRL, Key::E, Action::Export)],
+    },
+    Binding {
+        section: Section::Window,
+        shown: "Ctrl+F",
+        does: "type which requests count",
+        keys: &[(CTRL, Key::F, Action::Find)],
     },
     Binding {
         section: Section::Window,
@@ -300,8 +308,29 @@ pub const RULE: Local = Local {
     ],
 };
 
+/// The table of requests.
+pub const REQUESTS: Local = Local {
+    place: "In the table of requests, once it has the focus",
+    lines: &[
+        ("↑ and ↓", "choose another (also Page ↑ ↓, Home, End)"),
+        ("Enter", "show, hide its details"),
+        ("N and P", "next, previous of its session"),
+    ],
+    keys: &[
+        (NONE, Key::ArrowUp),
+        (NONE, Key::ArrowDown),
+        (NONE, Key::PageUp),
+        (NONE, Key::PageDown),
+        (NONE, Key::Home),
+        (NONE, Key::End),
+        (NONE, Key::Enter),
+        (NONE, Key::N),
+        (NONE, Key::P),
+    ],
+};
+
 /// Every widget that takes keys for itself.
-pub const LOCAL: &[&Local] = &[&DIALOG, &XY_PLOT, &RULE];
+pub const LOCAL: &[&Local] = &[&DIALOG, &XY_PLOT, &RULE, &REQUESTS];
 
 /// The widget that wants keys for itself while it has the focus, and which.
 #[derive(Clone, Copy)]

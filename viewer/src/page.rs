@@ -12,6 +12,7 @@ use eframe::egui::{
 };
 
 use crate::bars::{self, RangeLine};
+use crate::filter_line::{self, FilterLine};
 use crate::panels::{Other, PANELS, PanelWish, Scene};
 use crate::tabs::OpenTab;
 use crate::theme::{GRID, Palette, Type};
@@ -25,7 +26,7 @@ pub fn show(
     ui: &mut Ui,
     open: &mut OpenTab,
     tiles: &mut Tiles,
-    range_line: &mut RangeLine,
+    (range_line, filter_line): (&mut RangeLine, &mut FilterLine),
     others: &[Other],
     wishes: &mut Vec<PanelWish>,
 ) {
@@ -38,6 +39,12 @@ pub fn show(
         .show_separator_line(false)
         .frame(line)
         .show(ui, |ui| range_line.show(ui, open));
+    Panel::top("filter")
+        .exact_size(filter_line::HEIGHT)
+        .resizable(false)
+        .show_separator_line(false)
+        .frame(line)
+        .show(ui, |ui| filter_line.show(ui, open));
     let margin = Margin { left: 12, right: 12, top: 0, bottom: 12 };
     open.choices.pointed = false;
     CentralPanel::default().frame(Frame::new().inner_margin(margin)).show(ui, |ui| {
