@@ -213,6 +213,7 @@ fn grid_ui(
         is_chosen: &|_row| false,
         sorted,
         reveal: None,
+        focus: None,
     }
     .show(ui);
     if let (Some(column), Some(sort)) = (act.heading, sort) {

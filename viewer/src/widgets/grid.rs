@@ -6,7 +6,7 @@
 //! nothing: clicks on headings and rows are given back to whoever draws it.
 
 use eframe::egui::{
-    self, Color32, FontSelection, Rect, Response, RichText, ScrollArea, Sense, Stroke, TextWrapMode,
+    self, Color32, EventFilter, FontSelection, Id, Rect, Response, RichText, ScrollArea, Sense, Stroke, TextWrapMode,
     Ui, WidgetInfo, WidgetText, pos2, vec2,
 };
 
@@ -46,6 +46,8 @@ pub struct Grid<'a> {
     pub sorted: Option<(usize, bool)>,
     /// A row that is to come into sight.
     pub reveal: Option<usize>,
+    /// The identity with which it takes the keyboard's focus, if it does.
+    pub focus: Option<Id>,
 }
 
 /// What the user did.
@@ -116,7 +118,29 @@ impl Grid<'_> {
         ui.data_mut(|data| data.insert_temp(key, first));
         let row = self.rows_ui(ui, body, first, stretch);
         let heading = self.heading_ui(ui, heading, stretch);
+        self.focus_ui(ui, rect, row.is_some() || heading.is_some());
         GridAct { row, heading, page: whole(in_sight).max(1), first: whole(first.ceil()) }
+    }
+
+    /// Lets it have the focus: by the tabulator, or by a click on a row.
+    fn focus_ui(&self, ui: &Ui, rect: Rect, clicked: bool) {
+        let Some(id) = self.focus else { return };
+        let sight = rect.intersect(ui.clip_rect());
+        let response = ui.interact(sight, id, Sense::focusable_noninteractive());
+        let name = self.name;
+        response.widget_info(|| {
+            WidgetInfo::labeled(egui::Role::Grid, true, format!("{name}: rows, by arrow keys"))
+        });
+        if clicked {
+            response.request_focus();
+        }
+        if response.has_focus() {
+            // The arrow keys are the rows', not ways to another widget.
+            let arrows = EventFilter { vertical_arrows: true, ..EventFilter::default() };
+            ui.memory_mut(|memory| memory.set_focus_lock_filter(id, arrows));
+            let accent = Stroke::new(2.0, Palette::of(ui).accent);
+            ui.painter().hline(sight.x_range(), sight.top() + HEADING_HEIGHT - 1.0, accent);
+        }
     }
 
     /// The first row such that the one to reveal is in sight, with one more around it.

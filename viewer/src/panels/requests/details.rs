@@ -319,6 +319,7 @@ fn turns_table_ui(
         colour: &|row, column| colour(palette, run, FIELDS[column].0, turns[row]),
         is_chosen: &|row| turns[row] == details.request,
         sorted: None,
+        focus: None,
         reveal: reveal(ui, "turns", details, || {
             turns.iter().position(|&turn| turn == details.request)
         }),
@@ -358,6 +359,7 @@ fn neighbours_ui(
         },
         is_chosen: &|row| request(row) == details.request,
         sorted: None,
+        focus: None,
         reveal: reveal(ui, "neighbours", details, || {
             (0..near.len()).find(|&row| request(row) == details.request)
         }),

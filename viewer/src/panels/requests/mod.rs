@@ -2,16 +2,18 @@
 //! know about the chosen one.
 //!
 //! The order of the rows and the details are answered questions; a frame writes the cells in sight.
-//! While this panel is shown, the keys in [`KEYS`] are its own.
+//! The table has the keyboard's focus when the panel comes into sight, and takes the keys of
+//! [`keys::REQUESTS`] then.
 
 mod details;
 mod waterfall;
 
-use eframe::egui::{self, Align, Color32, Key, Layout, Modifiers, RichText, Spinner, Ui, vec2};
+use eframe::egui::{self, Align, Color32, Id, Key, Layout, RichText, Spinner, Ui, vec2};
 use onbeat_shared::run::Run;
 
 use super::{Panel, Scene};
 use crate::fields::{Field, Measure, Value};
+use crate::keys;
 use crate::quantity;
 use crate::selection::Selection;
 use crate::series::requests::{self, RequestsChoices, details::Details};
@@ -22,19 +24,6 @@ use crate::widgets::grid::{Grid, GridAct, GridColumn};
 /// The panel.
 pub(super) const PANEL: Panel =
     Panel { name: "Requests", about: "Which were slow, and why?", plots: &[], draw };
-
-/// Keys that mean something else here than elsewhere.
-pub(super) const KEYS: &[Key] = &[
-    Key::ArrowUp,
-    Key::ArrowDown,
-    Key::PageUp,
-    Key::PageDown,
-    Key::Home,
-    Key::End,
-    Key::Enter,
-    Key::N,
-    Key::P,
-];
 
 /// The table's share of the height beside the details.
 const TABLE_SHARE: f32 = 0.42;
@@ -155,6 +144,7 @@ fn table_ui(
         choices.columns.iter().copied().filter(|field| field.belongs_to(run)).collect();
     let columns: Vec<GridColumn> = fields.iter().map(|&field| column(field)).collect();
     let palette = Palette::of(ui);
+    take_focus(ui, choices.reveal);
     let reveal = if std::mem::take(&mut choices.reveal) {
         choices.chosen.and_then(|chosen| rows.iter().position(|&request| request == chosen))
     } else {
@@ -171,6 +161,7 @@ fn table_ui(
         is_chosen: &|row| choices.chosen == Some(rows[row]),
         sorted: place.map(|place| (place, choices.sort.descending)),
         reveal,
+        focus: Some(focus_id()),
     }
     .show(ui);
     if let Some(row) = act.row {
@@ -267,7 +258,24 @@ fn hidden_words(selection: &Selection, run: &Run, request: u32) -> Option<String
     Some(format!("This request {what}: it is not in the table."))
 }
 
-/// What the keys of this panel do.
+/// The table's identity for the keyboard.
+fn focus_id() -> Id {
+    Id::unique("table of requests")
+}
+
+/// Gives the table the focus when the panel comes into sight, or when a request is to be looked at.
+fn take_focus(ui: &Ui, reveal: bool) {
+    let key = focus_id().with("drawn");
+    let now = ui.ctx().cumulative_frame_nr();
+    let before: Option<u64> = ui.data(|data| data.get_temp(key));
+    ui.data_mut(|data| data.insert_temp(key, now));
+    let appears = before.is_none_or(|before| before + 1 < now);
+    if (appears || reveal) && !ui.ctx().text_edit_focused() {
+        ui.memory_mut(|memory| memory.request_focus(focus_id()));
+    }
+}
+
+/// What the keys of the table do.
 fn obey_keys(
     ui: &Ui,
     choices: &mut RequestsChoices,
@@ -275,58 +283,51 @@ fn obey_keys(
     details: Option<&Details>,
     act: GridAct,
 ) {
-    if ui.ctx().text_edit_focused() {
+    let taken = keys::REQUESTS.take(ui.ctx(), focus_id(), |_place| true);
+    let keys = taken.into_iter().map(|place| keys::REQUESTS.keys[place].1);
+    for key in keys {
+        ui.ctx().request_repaint();
+        obey(choices, rows, details, act, key);
+    }
+}
+
+fn obey(
+    choices: &mut RequestsChoices,
+    rows: &[u32],
+    details: Option<&Details>,
+    act: GridAct,
+    key: Key,
+) {
+    if let (Key::N | Key::P, Some(details)) = (key, details) {
+        if let Some(turn) = turn_beside(details, key == Key::N) {
+            choices.show(turn);
+        }
         return;
     }
-    let pressed = |key| ui.input_mut(|input| input.count_and_consume_key(Modifiers::NONE, key));
-    let [up, down, page_up, page_down, home, end] = [
-        Key::ArrowUp,
-        Key::ArrowDown,
-        Key::PageUp,
-        Key::PageDown,
-        Key::Home,
-        Key::End,
-    ]
-    .map(pressed);
-    // Enter on a heading or a button is a click on that.
-    let focused = ui.memory(|memory| memory.focused().is_some());
-    let enter = if focused { 0 } else { pressed(Key::Enter) };
-    let (next, previous) = (pressed(Key::N), pressed(Key::P));
-    if up + down + page_up + page_down + home + end + enter + next + previous == 0 {
-        return;
-    }
-    ui.ctx().request_repaint();
-    if enter > 0 {
+    if key == Key::Enter {
         choices.details = !choices.details || choices.chosen.is_none();
-    }
-    if next + previous > 0
-        && let Some(turn) = details.and_then(|details| turn_beside(details, next, previous))
-    {
-        choices.show(turn);
-        return;
     }
     let Some(last) = rows.len().checked_sub(1) else { return };
     // Only a key press looks for the row, not every frame.
     let at = choices.chosen.and_then(|chosen| rows.iter().position(|&row| row == chosen));
-    let moves = up + down + page_up + page_down > 0;
-    let place = match at {
-        _ if home > 0 => 0,
-        _ if end > 0 => last,
-        None if moves || enter > 0 => act.first.min(last),
-        Some(at) if moves => {
-            let forward = down + page_down * act.page.max(1);
-            (at + forward).saturating_sub(up + page_up * act.page.max(1)).min(last)
-        }
-        _ => return,
+    let page = act.page.max(1);
+    let place = match (key, at) {
+        (Key::Home, _) => 0,
+        (Key::End, _) => last,
+        (Key::N | Key::P, _) | (Key::Enter, Some(_)) => return,
+        (_, None) => act.first.min(last),
+        (Key::ArrowUp, Some(at)) => at.saturating_sub(1),
+        (Key::PageUp, Some(at)) => at.saturating_sub(page),
+        (Key::PageDown, Some(at)) => (at + page).min(last),
+        (_, Some(at)) => (at + 1).min(last),
     };
     choices.chosen = Some(rows[place]);
     choices.reveal = true;
 }
 
-/// The session's request so many turns further on or back.
-fn turn_beside(details: &Details, next: usize, previous: usize) -> Option<u32> {
+/// The session's next request, or its previous one.
+fn turn_beside(details: &Details, next: bool) -> Option<u32> {
     let at = details.turns.iter().position(|&turn| turn == details.request)?;
-    let last = details.turns.len() - 1;
-    let to = (at + next).saturating_sub(previous).min(last);
+    let to = if next { at + 1 } else { at.checked_sub(1)? };
     details.turns.get(to).copied()
 }

@@ -127,6 +127,7 @@ fn table_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         is_chosen: &|_row| false,
         sorted: None,
         reveal: None,
+        focus: None,
     }
     .show(ui);
     scene.wish.extend(act.row.map(|row| PanelWish::ShowRequest(rows[row])));

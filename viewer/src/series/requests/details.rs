@@ -1,7 +1,10 @@
 //! All there is to know of one request: its waterfall, its facts, its session, its neighbours.
 
 use onbeat_shared::{
-    metrics::life::{self, Phase, PhaseKind},
+    metrics::{
+        concurrency,
+        life::{self, Phase, PhaseKind},
+    },
     run::Run,
     units::RunNanos,
 };
@@ -223,10 +226,9 @@ fn facts(opened: &OpenedRun, i: usize) -> Vec<Group> {
 /// Requests in flight right after it was sent, itself included.
 fn in_flight(opened: &OpenedRun, i: usize) -> Option<String> {
     let sent = opened.run.requests.sent(i)?;
-    let flight = opened.flight();
-    let after = flight.partition_point(|&(time, _)| time <= sent);
-    let (_, now) = flight[after.checked_sub(1)?];
-    Some(quantity::number(now))
+    let load = opened.load(&opened.passing(None));
+    let now = load.levels(opened, concurrency::Phase::InFlight).at(sent).max(1);
+    Some(quantity::count(u64::from(now)))
 }
 
 /// What the trace recorded of the original answer.
@@ -303,7 +305,8 @@ pub const fn colour(kind: PhaseKind) -> usize {
 mod tests {
     use std::path::PathBuf;
 
-    use onbeat_shared::log::{Class, sample, sample::Sample};
+    use onbeat_shared::log::{Class, Record, TEXT_PART_BYTES, sample, sample::Sample};
+    use onbeat_shared::units::CoreIndex;
 
     use super::*;
 
@@ -387,7 +390,11 @@ mod tests {
     fn what_the_server_said_is_escaped() {
         let mut sample = sample::sample(2, 60);
         let request = sample.send(4 * MS);
-        sample.error_text(request, "no\u{1b}[31m\nroom");
+        let words = b"no\x1b[31m\nroom";
+        let mut bytes = [0; TEXT_PART_BYTES];
+        bytes[..words.len()].copy_from_slice(words);
+        let used = u8::try_from(words.len()).expect("short");
+        sample.push(CoreIndex(0), Record::Text { request, part: 0, used, bytes });
         sample.done(request, 9 * MS, Class::Http5xx);
         let opened = opened(&sample);
         let details = details(&opened, request.0);
