@@ -3,9 +3,11 @@
 use eframe::egui::{Align, Layout, RichText, Ui, vec2};
 use onbeat_shared::metrics::{Report, quantile::Statistic, report::Latency};
 
-use super::{Panel, Scene};
+use super::slo::rules;
+use super::{Panel, PanelWish, Scene};
 use crate::opened::OpenedRun;
 use crate::quantity;
+use crate::series::axes::Direction;
 use crate::series::{Answer, Ask, latency};
 use crate::state::{Choices, Flow, Metric, Origin, Scale};
 use crate::theme::{self, GRID, GUTTER, Palette, Type};
@@ -73,7 +75,9 @@ fn latency_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         let shown = scene.derived.ask(&ask);
         let opened = scene.derived.subject();
         let describe = |request: u32| describe(opened, request as usize, metric, origin);
-        TimePlot {
+        let goal = rules::on_latency(metric, origin);
+        let mut lines = Vec::from_iter(rules::of(scene.choices, goal, Direction::Horizontal));
+        let clicked = TimePlot {
             id: LATENCY,
             title: title(metric, origin),
             height,
@@ -81,9 +85,11 @@ fn latency_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
             fresh: shown.fresh,
             describe: Some(&describe),
             controls: None,
-            rules: &mut [],
+            rules: &mut lines,
         }
         .show(ui, scene.choices);
+        rules::take(scene.choices, goal, &lines);
+        scene.wish.extend(clicked.map(PanelWish::ShowRequest));
     });
 }
 
