@@ -4,10 +4,7 @@
 //! states are further ones. What one picture needs and no other is worked out when it is first
 //! asked for, on a background thread; so are the numbers of a large run.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, OnceLock},
-};
+use std::{path::PathBuf, sync::OnceLock};
 
 use onbeat_shared::{
     metrics::{self, Report, ReportOptions, latency},
@@ -19,6 +16,7 @@ use crate::remarks::{self, Incomplete};
 use crate::selection::Selections;
 use crate::series::number::Numbers;
 use crate::series::slo::store::Store;
+use crate::series::throughput::load::Loads;
 use crate::series::{timeline, users};
 use crate::state::TimeRange;
 
@@ -62,7 +60,7 @@ pub struct OpenedRun {
     /// Requests that left, by when they left.
     by_sent: Vec<u32>,
     whole: TimeRange,
-    flight: OnceLock<Arc<[(RunNanos, f64)]>>,
+    pub(crate) loads: Loads,
     pub(crate) selections: Selections,
     pub(crate) numbers: Numbers,
     /// What the timeline needs of it.
@@ -102,7 +100,7 @@ impl OpenedRun {
             incomplete,
             by_sent,
             report: OnceLock::new(),
-            flight: OnceLock::new(),
+            loads: Loads::default(),
             selections: Selections::default(),
             numbers: Numbers::default(),
             scores: Store::default(),
@@ -156,21 +154,6 @@ impl OpenedRun {
     pub fn by_sent(&self) -> &[u32] {
         &self.by_sent
     }
-
-    /// How many requests were in flight from each instant on. Starts with nothing in flight; a
-    /// request without an end stays in flight until the log ends.
-    #[must_use]
-    pub fn flight(&self) -> &Arc<[(RunNanos, f64)]> {
-        self.flight.get_or_init(|| self.flight_among(self.by_sent.iter().copied()))
-    }
-
-    /// How many of some requests that left were in flight from each instant on.
-    pub(crate) fn flight_among(
-        &self,
-        sent: impl Iterator<Item = u32>,
-    ) -> Arc<[(RunNanos, f64)]> {
-        flight(&self.run, sent, self.whole)
-    }
 }
 
 /// Looks at some of the requests, evenly spread.
@@ -204,34 +187,4 @@ fn extent(run: &Run) -> TimeRange {
             (0..requests.len()).filter_map(|i| requests.due(i)).map(|due| due.0).max().unwrap_or(0);
     }
     TimeRange::between(RunNanos(start), RunNanos(end.max(start)))
-}
-
-fn flight(
-    run: &Run,
-    sent: impl Iterator<Item = u32>,
-    whole: TimeRange,
-) -> Arc<[(RunNanos, f64)]> {
-    let mut changes: Vec<(RunNanos, i8)> = Vec::with_capacity(2 * sent.size_hint().0);
-    for i in sent {
-        let i = i as usize;
-        if let Some(sent) = run.requests.sent(i) {
-            changes.push((sent, 1));
-            if let Some(done) = run.requests.done(i) {
-                changes.push((done.max(sent), -1));
-            }
-        }
-    }
-    // At one instant an end comes before a start, so that nothing is counted twice.
-    changes.sort_unstable();
-    let mut steps = Vec::with_capacity(changes.len() + 1);
-    steps.push((whole.start, 0.0));
-    let mut now = 0.0;
-    for (time, change) in changes {
-        now += f64::from(change);
-        match steps.last_mut() {
-            Some(last) if last.0 == time => last.1 = now,
-            _ => steps.push((time, now)),
-        }
-    }
-    steps.into()
 }

@@ -8,7 +8,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use onbeat_shared::{
@@ -57,12 +60,19 @@ pub struct Passing {
     /// One bit for each request; `None`: all pass.
     bits: Option<Box<[u64]>>,
     count: usize,
-    pub(crate) flight: OnceLock<Arc<[(RunNanos, f64)]>>,
+    /// Tells it from every other one that is or was.
+    key: u64,
+}
+
+/// A number that was not given before.
+fn next_key() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Passing {
     fn everything(run: &Run) -> Self {
-        Self { bits: None, count: run.requests.len(), flight: OnceLock::new() }
+        Self { bits: None, count: run.requests.len(), key: next_key() }
     }
 
     fn of(run: &Run, filter: &Filter) -> Self {
@@ -73,7 +83,7 @@ impl Passing {
             bits[i / 64] |= 1 << (i % 64);
             count += 1;
         }
-        Self { bits: Some(bits), count, flight: OnceLock::new() }
+        Self { bits: Some(bits), count, key: next_key() }
     }
 
     /// Whether request `i` passes.
@@ -81,6 +91,12 @@ impl Passing {
     #[inline]
     pub fn has(&self, i: usize) -> bool {
         self.bits.as_ref().is_none_or(|bits| bits[i / 64] >> (i % 64) & 1 == 1)
+    }
+
+    /// A number that no other one has.
+    #[must_use]
+    pub(crate) const fn key(&self) -> u64 {
+        self.key
     }
 
     /// Whether there is no filter.
@@ -190,16 +206,6 @@ impl OpenedRun {
     ) -> impl Iterator<Item = u32> + 'a {
         self.by_sent().iter().copied().filter(|&i| passing.has(i as usize))
     }
-
-    /// How many of the requests that pass were in flight from each instant on.
-    #[must_use]
-    pub fn flight_of(&self, passing: &Passing) -> Arc<[(RunNanos, f64)]> {
-        if passing.is_everything() {
-            return Arc::clone(self.flight());
-        }
-        let flight = || self.flight_among(self.passing_by_sent(passing));
-        Arc::clone(passing.flight.get_or_init(flight))
-    }
 }
 
 #[cfg(test)]
@@ -253,25 +259,6 @@ mod tests {
         assert_eq!((report.schedule.planned, report.latency.ttft_ms), (0, None));
         let all = opened.report_of(&Selection::default(), &ReportOptions::default());
         assert_eq!(all, *opened.report());
-    }
-
-    #[test]
-    fn the_flight_of_those_that_pass_is_theirs_alone() {
-        let opened = opened();
-        let filter = filter("turn == 0");
-        let passing = opened.passing(filter.as_ref());
-        let requests = &opened.run.requests;
-        let flight = opened.flight_of(&passing);
-        for &(time, found) in flight.iter() {
-            let inside = |&i: &usize| {
-                passing.has(i)
-                    && requests.sent(i).is_some_and(|sent| sent <= time)
-                    && requests.done(i).is_none_or(|done| done > time)
-            };
-            assert_eq!(found, (0..requests.len()).filter(inside).count() as f64);
-        }
-        let everything = opened.passing(None);
-        assert!(Arc::ptr_eq(&opened.flight_of(&everything), opened.flight()));
     }
 
     #[test]

@@ -12,7 +12,9 @@ use onbeat_shared::{metrics::slo::Goals, units::RunNanos};
 
 use crate::filter::{Filter, FilterError};
 use crate::selection::Selection;
+use crate::series::cache::CacheChoices;
 use crate::series::lateness::LatenessChoices;
+use crate::series::compare::CompareChoices;
 use crate::series::distribution::DistributionChoices;
 use crate::series::requests::RequestsChoices;
 use crate::series::shape::ShapeChoices;
@@ -150,6 +152,8 @@ pub struct Choices {
     pub requests: RequestsChoices,
     /// What the Distribution panel shows.
     pub distribution: DistributionChoices,
+    /// About this run and others.
+    pub compare: CompareChoices,
     /// What the Shape panel shows.
     pub shape: ShapeChoices,
     /// What a request must meet to be good; at first what the run was started with.
@@ -158,6 +162,8 @@ pub struct Choices {
     pub slo: SloChoices,
     /// About lateness.
     pub lateness: LatenessChoices,
+    /// About the cache.
+    pub cache: CacheChoices,
     /// About the timeline.
     pub timeline: TimelineChoices,
     /// About users.
@@ -194,10 +200,12 @@ impl Choices {
             filter_wrong: None,
             requests: RequestsChoices::default(),
             distribution: DistributionChoices::default(),
+            compare: CompareChoices::default(),
             shape: ShapeChoices::default(),
             goals: Goals::default(),
             slo: SloChoices::default(),
             lateness: LatenessChoices::default(),
+            cache: CacheChoices::default(),
             timeline: TimelineChoices::default(),
             users: UsersChoices::default(),
             metric: Metric::default(),

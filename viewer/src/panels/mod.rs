@@ -3,13 +3,16 @@
 //! A panel draws an open run from answered questions and turns the user's wishes into choices. It
 //! computes nothing: what takes more than a lookup is a question (see [`crate::series`]).
 
-mod lateness;
+mod cache;
+mod compare;
 mod distribution;
+mod lateness;
 mod latency;
 mod overview;
 mod requests;
 mod shape;
 mod slo;
+mod throughput;
 mod timeline;
 mod users;
 
@@ -37,12 +40,17 @@ pub struct Panel {
 /// Every panel, in the order of the list and of the number keys.
 pub const PANELS: &[Panel] = &[
     overview::PANEL,
-    latency::PANEL, distribution::PANEL, shape::PANEL,
+    latency::PANEL,
+    distribution::PANEL,
+    shape::PANEL,
+    throughput::PANEL,
+    cache::PANEL,
     slo::PANEL,
     lateness::PANEL,
     timeline::PANEL,
     users::PANEL,
     requests::PANEL,
+    compare::PANEL,
 ];
 
 /// The panel of this name, in any case.

@@ -5,11 +5,13 @@
 
 use eframe::egui::{self, Align, Layout, Pos2, RichText, Sense, Stroke, Ui, vec2};
 use onbeat_shared::{
-    log::Outcome,
+    log::{Class, Outcome},
     metrics::{Report, latency::Metric, quantile::Statistic, report::Outcomes},
+    run::{Run, State},
 };
 
 use super::{Panel, Scene};
+use crate::fate::{Fate, outcome_words};
 use crate::quantity::{self, NO_DATA};
 use crate::remarks::{self, Remark, Weight};
 use crate::series::{Answer, Ask};
@@ -103,7 +105,7 @@ fn plots_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
 
 /// Pixel columns of a plot here, in steps, so that dragging the window's edge does not ask anew for
 /// each point.
-fn plot_columns(ui: &Ui) -> usize {
+pub(super) fn plot_columns(ui: &Ui) -> usize {
     let pixels = (ui.available_width() - theme::AXIS_WIDTH) * ui.ctx().pixels_per_point();
     let steps = (1..=80_u8).find(|&steps| f32::from(steps) * 100.0 >= pixels).unwrap_or(80);
     usize::from(steps) * 100
@@ -112,7 +114,7 @@ fn plot_columns(ui: &Ui) -> usize {
 fn side_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
     let run = &scene.derived.subject().run;
     scene.with_report(|report, _fresh| {
-        outcomes_ui(ui, &report.outcomes, report.schedule.planned);
+        outcomes_ui(ui, run, report);
         volume_ui(ui, report);
         remarks_ui(ui, &remarks::remarks(run, report));
     });
@@ -326,55 +328,60 @@ fn count_of(outcomes: &Outcomes, outcome: Outcome) -> u64 {
     }
 }
 
-const fn outcome_words(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ok => "successful",
-        Outcome::Incomplete => "incomplete answer",
-        Outcome::HttpError => "HTTP error",
-        Outcome::ConnectError => "no connection",
-        Outcome::Timeout => "timed out",
-        Outcome::Disconnected => "disconnected",
-        Outcome::ProtocolError => "protocol broken",
-        Outcome::StreamError => "error in the stream",
-        Outcome::Cancelled => "cancelled",
-        Outcome::NeverSent => "never sent",
-    }
+/// Colours of failures, in turn: neighbours never share one.
+const FAILURES: [usize; 3] = [data_colour::VERMILLION, data_colour::PURPLE, data_colour::ORANGE];
+
+/// One way in which requests ended, or did not.
+struct Ending {
+    words: &'static str,
+    count: u64,
+    fate: Fate,
 }
 
-/// Colours of what did not end well, in turn: neighbours never share one.
-const OTHER_COLOURS: [usize; 5] = [
-    data_colour::VERMILLION,
-    data_colour::ORANGE,
-    data_colour::PURPLE,
-    data_colour::BLUE,
-    data_colour::GREY,
-];
+/// The ways that occurred. After a stop it is said of requests that never left that this is why.
+fn endings(run: &Run, report: &Report) -> Vec<Ending> {
+    let outcomes = &report.outcomes;
+    let stopped = run.state == State::Interrupted;
+    let of = |outcome: Outcome| {
+        let words = match outcome {
+            Outcome::NeverSent if stopped => "not sent before the stop",
+            _ => outcome_words(outcome),
+        };
+        Ending { words, count: count_of(outcomes, outcome), fate: Fate::of_outcome(outcome) }
+    };
+    let (open, not_reached) = (report.notes.open, report.notes.not_reached);
+    let known: u64 = Outcome::ALL.iter().map(|&outcome| count_of(outcomes, outcome)).sum();
+    let others = report.schedule.planned.saturating_sub(known + open + not_reached);
+    let unknown = [
+        ("in flight when the log ends", open, Fate::Open),
+        ("not reached when the log ends", not_reached, Fate::Unsent),
+        ("no end in the log", others, Fate::Open),
+    ];
+    let unknown = unknown.map(|(words, count, fate)| Ending { words, count, fate });
+    Outcome::ALL.into_iter().map(of).chain(unknown).filter(|ending| ending.count > 0).collect()
+}
 
-/// The outcomes that occurred: words, count, colour.
+/// The endings with their colours. What we cut off or never sent is no failure, and has none of
+/// their colours.
 fn outcome_rows(
-    outcomes: &Outcomes,
-    planned: u64,
+    endings: &[Ending],
     palette: &Palette,
 ) -> Vec<(&'static str, u64, egui::Color32)> {
-    let known: u64 = Outcome::ALL.iter().map(|&outcome| count_of(outcomes, outcome)).sum();
-    let occurred = Outcome::ALL
-        .iter()
-        .map(|&outcome| (outcome_words(outcome), count_of(outcomes, outcome)))
-        .chain([("no end in the log", planned.saturating_sub(known))])
-        .filter(|&(_, count)| count > 0);
-    let mut others = OTHER_COLOURS.into_iter().cycle();
-    occurred
-        .map(|(words, count)| {
-            let good = words == outcome_words(Outcome::Ok);
-            let place = if good { Some(data_colour::GREEN) } else { others.next() };
-            (words, count, palette.data[place.unwrap_or(data_colour::GREY)])
-        })
-        .collect()
+    let mut failures = FAILURES.into_iter().cycle();
+    let mut colour = |fate: Fate| match fate {
+        Fate::Ok => palette.data[data_colour::GREEN],
+        Fate::Failed => palette.data[failures.next().unwrap_or(data_colour::VERMILLION)],
+        Fate::Cut => palette.data[data_colour::BLUE],
+        Fate::Open => palette.data[data_colour::GREY],
+        Fate::Unsent => theme::faded(palette.data[data_colour::GREY], 0.45),
+    };
+    endings.iter().map(|ending| (ending.words, ending.count, colour(ending.fate))).collect()
 }
 
-fn outcomes_ui(ui: &mut Ui, outcomes: &Outcomes, planned: u64) {
+fn outcomes_ui(ui: &mut Ui, run: &Run, report: &Report) {
     let palette = Palette::of(ui);
-    let rows = outcome_rows(outcomes, planned, palette);
+    let (outcomes, planned) = (&report.outcomes, report.schedule.planned);
+    let rows = outcome_rows(&endings(run, report), palette);
     theme::card(palette).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.spacing_mut().item_spacing.y = GRID;
@@ -439,10 +446,15 @@ fn outcome_row_ui(ui: &mut Ui, words: &str, count: u64, share: f64, colour: egui
 
 /// The finer causes of what did not end well.
 fn causes(outcomes: &Outcomes) -> String {
+    let ended = |name: &str| {
+        let class = Class::ALL.iter().find(|class| class.name() == name);
+        let fate = class.map(|class| Fate::of_outcome(class.outcome()));
+        matches!(fate, Some(Fate::Failed | Fate::Cut))
+    };
     let causes: Vec<_> = outcomes
         .by_class
         .iter()
-        .filter(|&(name, &count)| name != "ok" && count > 0)
+        .filter(|&(name, &count)| ended(name) && count > 0)
         .map(|(name, &count)| format!("{} {}", name.replace('_', " "), quantity::count(count)))
         .collect();
     causes.join(", ")

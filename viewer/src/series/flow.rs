@@ -6,13 +6,15 @@
 
 use std::sync::Arc;
 
-use onbeat_shared::{log::Outcome, metrics::tokens, units::NANOS_PER_SECOND};
+use onbeat_shared::{
+    log::Outcome,
+    metrics::flows::{Grid, Kind},
+    units::NANOS_PER_SECOND,
+};
 
 use super::picture::{Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase};
 use super::rates::places_in;
-use super::{
-    STEPS, filtered, from_zero, nothing_passes, unsuccessful, with_margin, within_run,
-};
+use super::{STEPS, filtered, from_zero, nothing_passes, unsuccessful, with_margin, within_run};
 use crate::opened::OpenedRun;
 use crate::quantity;
 use crate::selection::Passing;
@@ -26,20 +28,11 @@ struct Counted {
     amounts: Vec<f64>,
 }
 
-/// The plot for a view.
+/// The plot for a view, of the requests that pass a filter.
 #[must_use]
-pub fn picture(
-    opened: &OpenedRun,
-    view: TimeRange,
-    flow: Flow,
-    passing: &Passing,
-) -> Picture {
+pub fn picture(opened: &OpenedRun, view: TimeRange, flow: Flow, passing: &Passing) -> Picture {
     let steps = Steps::of_width(with_margin(opened, view), Steps::covering(view, STEPS).width);
-    let (unit, counted) = match flow {
-        Flow::OutputTokens => ("tokens/s", vec![output_tokens(opened, steps, passing)]),
-        Flow::InputTokens => ("tokens/s", vec![input_tokens(opened, steps, passing)]),
-        Flow::Requests => ("requests/s", requests(opened, steps, passing)),
-    };
+    let (unit, counted) = counted(opened, steps, passing, flow);
     let total: f64 = counted.iter().flat_map(|counted| &counted.amounts).sum();
     let rates: Vec<Vec<Option<f64>>> =
         counted.iter().map(|counted| per_second(opened, steps, &counted.amounts)).collect();
@@ -63,75 +56,50 @@ pub fn picture(
         axis: HeightAxis::Number { unit },
         bounds: from_zero(largest),
         table: rows(within_run(opened, view), steps, &counted, &rates, unit),
-        note: filtered(
-            format!("in steps of {}", quantity::duration(steps.width as f64)),
-            passing,
-        ),
+        note: filtered(format!("in steps of {}", quantity::duration(steps.width as f64)), passing),
         summary: summary(view, &counted, largest, unit),
-        empty: nothing_passes(passing).or_else(|| {
-            (total == 0.0).then(|| "No data in this stretch of time".to_owned())
-        }),
+        empty: nothing_passes(passing)
+            .or_else(|| (total == 0.0).then(|| "No data in this stretch of time".to_owned())),
         ..Picture::default()
     }
 }
 
-fn output_tokens(opened: &OpenedRun, steps: Steps, passing: &Passing) -> Counted {
-    let mut amounts = vec![0.0; steps.count];
-    let range = steps.range();
-    for i in opened.passing_by_sent(passing) {
-        let i = i as usize;
-        let requests = &opened.run.requests;
-        // Most requests lie wholly outside a zoomed view: their events need not be looked at.
-        let first = requests.first_token(i).is_some_and(|time| time < range.end);
-        let last = requests.last_token(i).is_some_and(|time| time >= range.start);
-        if !(first && last) {
-            continue;
+/// What passed in each step, and its unit per second.
+fn counted(
+    opened: &OpenedRun,
+    steps: Steps,
+    passing: &Passing,
+    flow: Flow,
+) -> (&'static str, Vec<Counted>) {
+    let load = opened.load(passing);
+    let flows = load.flows(opened);
+    let grid = Grid { start: steps.start, width: steps.width, count: steps.count };
+    let amounts = flows.amounts(&opened.run, grid);
+    let of = |name, colour, kind: Kind| {
+        let amounts = amounts.iter().map(|amounts| amounts[kind as usize]).collect();
+        Counted { name, colour, amounts }
+    };
+    match flow {
+        Flow::OutputTokens => {
+            ("tokens/s", vec![of("output tokens", data_colour::BLUE, Kind::Output)])
         }
-        let Some(tokens) = tokens::per_chunk_token(&opened.run, i) else { continue };
-        for chunk in opened.run.chunks.row(i).iter() {
-            if let Some(place) = steps.place(chunk.time) {
-                amounts[place] += f64::from(chunk.tokens) * tokens;
+        Flow::InputTokens => {
+            ("tokens/s", vec![of("input tokens", data_colour::GREEN, Kind::Input)])
+        }
+        Flow::Requests => {
+            let mut counted = vec![of("completed", data_colour::BLUE, Kind::Completed)];
+            let whole = opened.whole().widened(1.0);
+            let all = flows.between(&opened.run, (whole.start, whole.end));
+            if all[Kind::Failed as usize] > 0.0 {
+                let requests = &opened.run.requests;
+                let cancelled =
+                    (0..requests.len()).any(|i| requests.outcome(i) == Some(Outcome::Cancelled));
+                let name = unsuccessful(cancelled);
+                counted.push(of(name, data_colour::VERMILLION, Kind::Failed));
             }
+            ("requests/s", counted)
         }
     }
-    Counted { name: "output tokens", colour: data_colour::BLUE, amounts }
-}
-
-fn input_tokens(opened: &OpenedRun, steps: Steps, passing: &Passing) -> Counted {
-    let mut amounts = vec![0.0; steps.count];
-    for i in opened.passing_by_sent(passing) {
-        let i = i as usize;
-        let first = opened.run.requests.first_token(i);
-        if let Some(place) = first.and_then(|time| steps.place(time)) {
-            amounts[place] += tokens::prompt(&opened.run, i).map_or(0.0, |tokens| tokens as f64);
-        }
-    }
-    Counted { name: "input tokens", colour: data_colour::GREEN, amounts }
-}
-
-/// Successful requests and, if there are any in the run, failed ones.
-fn requests(opened: &OpenedRun, steps: Steps, passing: &Passing) -> Vec<Counted> {
-    let requests = &opened.run.requests;
-    let mut ok = vec![0.0; steps.count];
-    let mut failed = vec![0.0; steps.count];
-    let (mut any_failed, mut any_cancelled) = (false, false);
-    for i in opened.passing_by_sent(passing) {
-        let i = i as usize;
-        let good = requests.is_ok(i);
-        any_failed |= !good && requests.outcome(i).is_some();
-        any_cancelled |= requests.outcome(i) == Some(Outcome::Cancelled);
-        if let Some(place) = requests.done(i).and_then(|time| steps.place(time)) {
-            let amounts = if good { &mut ok } else { &mut failed };
-            amounts[place] += 1.0;
-        }
-    }
-    let mut counted = vec![Counted { name: "completed", colour: data_colour::BLUE, amounts: ok }];
-    if any_failed {
-        let colour = data_colour::VERMILLION;
-        let name = unsuccessful(any_cancelled);
-        counted.push(Counted { name, colour, amounts: failed });
-    }
-    counted
 }
 
 fn per_second(opened: &OpenedRun, steps: Steps, amounts: &[f64]) -> Vec<Option<f64>> {

@@ -5,6 +5,8 @@
 //! from `onbeat_shared::metrics`, so that the viewer, the reports and the exports agree.
 
 pub mod axes;
+pub mod cache;
+pub mod compare;
 pub mod density;
 pub mod distribution;
 pub mod flight;
@@ -19,6 +21,7 @@ pub mod rates;
 pub mod requests;
 pub mod shape;
 pub mod slo;
+pub mod throughput;
 pub mod timeline;
 pub mod users;
 pub mod xy;
@@ -57,10 +60,16 @@ pub enum Ask {
     Slo(slo::Ask),
     /// About lateness.
     Lateness(lateness::Ask),
+    /// About throughput.
+    Throughput(throughput::Ask),
+    /// About the cache.
+    Cache(cache::Ask),
     /// About the timeline.
     Timeline(timeline::Ask),
     /// About users.
     Users(users::Ask),
+    /// About this run and others.
+    Compare(compare::Ask),
     /// Requests the schedule wanted and requests that left, per second.
     Rates {
         /// What the plot shows.
@@ -118,10 +127,16 @@ pub enum Place {
     Slo(slo::Place),
     /// Lateness.
     Lateness(lateness::Place),
+    /// Throughput.
+    Throughput(throughput::Place),
+    /// The cache.
+    Cache(cache::Place),
     /// The timeline.
     Timeline(timeline::Place),
     /// Users.
     Users(users::Place),
+    /// This run and others.
+    Compare(compare::Place),
     /// The plot of rates.
     Rates,
     /// The plot of requests in flight.
@@ -149,10 +164,16 @@ pub enum Answer {
     Slo(Box<slo::Answer>),
     /// About lateness.
     Lateness(Box<lateness::Figures>),
+    /// About throughput.
+    Throughput(Box<throughput::Figures>),
+    /// About the cache.
+    Cache(Box<cache::Answer>),
     /// About the timeline.
     Timeline(Box<timeline::Answer>),
     /// About users.
     Users(Box<users::Answer>),
+    /// About this run and others.
+    Compare(Box<compare::Answer>),
 }
 
 impl Answer {
@@ -179,6 +200,15 @@ impl Answer {
     pub fn slo(&self) -> Option<&slo::Answer> {
         match self {
             Self::Slo(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// The answer about this run and others, if it is one.
+    #[must_use]
+    pub fn compare(&self) -> Option<&compare::Answer> {
+        match self {
+            Self::Compare(answer) => Some(answer),
             _ => None,
         }
     }
@@ -219,6 +249,24 @@ impl Answer {
         }
     }
 
+    /// Means and peaks, if it has them.
+    #[must_use]
+    pub fn throughput(&self) -> Option<&throughput::Figures> {
+        match self {
+            Self::Throughput(figures) => Some(figures),
+            _ => None,
+        }
+    }
+
+    /// The answer about the cache, if it is one.
+    #[must_use]
+    pub fn cache(&self) -> Option<&cache::Answer> {
+        match self {
+            Self::Cache(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
     /// The answer about the table of requests, if it is one.
     #[must_use]
     pub const fn requests(&self) -> Option<&requests::Answer> {
@@ -243,8 +291,11 @@ impl Question for Ask {
             Self::Shape(ref ask) => Place::Shape(ask.place()),
             Self::Slo(ref ask) => Place::Slo(ask.slot()),
             Self::Lateness(ref ask) => Place::Lateness(ask.slot()),
+            Self::Throughput(ref ask) => Place::Throughput(ask.place()),
+            Self::Cache(ref ask) => Place::Cache(ask.place()),
             Self::Timeline(ref ask) => Place::Timeline(ask.place()),
             Self::Users(ref ask) => Place::Users(ask.place()),
+            Self::Compare(ref ask) => Place::Compare(ask.place()),
             Self::Rates { .. } => Place::Rates,
             Self::Flight { .. } => Place::Flight,
             Self::Latency { metric, origin, scale, .. } => Place::Latency(metric, origin, scale),
@@ -270,8 +321,11 @@ impl Question for Ask {
             Self::Shape(ref ask) => shape::picture(opened, ask),
             Self::Slo(ref ask) => return ask.answer(opened),
             Self::Lateness(ref ask) => return ask.answer(opened),
+            Self::Throughput(ref ask) => return ask.answer(opened),
+            Self::Cache(ref ask) => return ask.answer(opened),
             Self::Timeline(ref ask) => return Answer::Timeline(Box::new(ask.answer(opened))),
             Self::Users(ref ask) => return ask.answer(opened),
+            Self::Compare(ref ask) => return Answer::Compare(Box::new(ask.answer(opened))),
             Self::Rates { view, ref filter } => rates::picture(opened, view, &passing(filter)),
             Self::Flight { view, columns, ref filter } => {
                 flight::picture(opened, view, columns, &passing(filter))

@@ -8,7 +8,10 @@
 use std::sync::Arc;
 
 use egui_plot::PlotPoint;
-use onbeat_shared::units::{NANOS_PER_SECOND, RunNanos};
+use onbeat_shared::{
+    metrics::levels::Levels,
+    units::{NANOS_PER_SECOND, RunNanos},
+};
 
 use super::axes::{Across, Axes, Axis, Unit};
 use crate::quantity::{self, TimeUnit};
@@ -254,6 +257,8 @@ pub struct MarkGroup {
 pub enum Look {
     /// One step of a scale from little to much: place in [`crate::theme::Palette::steps`].
     Step(usize),
+    /// One of a few kinds without an order: place in [`crate::theme::Palette::data`].
+    Kind(usize),
     /// It is not known where on the scale they belong.
     Unknown,
 }
@@ -293,6 +298,13 @@ pub enum Readout {
     },
     /// A value that holds from each instant to the next.
     Steps(Arc<[(RunNanos, f64)]>),
+    /// The same as whole numbers.
+    Levels {
+        /// The values.
+        levels: Arc<Levels>,
+        /// Nothing is known outside.
+        known: TimeRange,
+    },
 }
 
 impl Readout {
@@ -308,6 +320,9 @@ impl Readout {
             Self::Steps(steps) => {
                 let after = steps.partition_point(|&(from, _)| from <= time);
                 after.checked_sub(1).map(|last| steps[last].1)
+            }
+            Self::Levels { levels, known } => {
+                known.contains(time).then(|| f64::from(levels.at(time)))
             }
         }
     }

@@ -1,0 +1,170 @@
+//! Throughput: what passed over the wire, and how much was under way, over time and on average.
+
+use eframe::egui::{RichText, Ui};
+
+use super::{Panel, Scene, overview};
+use crate::quantity;
+use crate::series::throughput::{self, Figure, Figures};
+use crate::series::{Answer, Ask};
+use crate::state::Flow;
+use crate::theme::{self, GRID, GUTTER, Palette, Type};
+use crate::widgets::{
+    table::{Column, Table},
+    time_plot::{self, TimePlot},
+};
+
+/// The panel.
+pub(super) const PANEL: Panel =
+    Panel { name: "Throughput", about: "How much passed, and when?", plots: PLOTS, draw };
+
+const OUTPUT: &str = "output-flow";
+const INPUT: &str = "input-flow";
+const REQUESTS: &str = "request-flow";
+const CONCURRENCY: &str = "concurrency";
+const PLOTS: &[&str] = &[OUTPUT, INPUT, REQUESTS, CONCURRENCY];
+
+/// The plots of rates, from the top.
+const FLOWS: [(&str, &str, Flow); 3] = [
+    (OUTPUT, "Output tokens", Flow::OutputTokens),
+    (INPUT, "Input tokens", Flow::InputTokens),
+    (REQUESTS, "Requests ended", Flow::Requests),
+];
+
+/// Width of the table beside the plots.
+const SIDE_WIDTH: f32 = 316.0;
+/// Below this width the table goes under the plots.
+const TWO_COLUMNS: f32 = 820.0;
+/// What the card with the four plots needs besides them.
+const CHROME: f32 = theme::CARD_CHROME + 4.0 * time_plot::HEADING + 3.0 * GUTTER;
+
+fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
+    ui.spacing_mut().item_spacing.y = GUTTER;
+    if ui.available_width() < TWO_COLUMNS {
+        plots_ui(ui, scene, 120.0);
+        figures_ui(ui, scene);
+        return;
+    }
+    let height = ((ui.available_height() - CHROME) / 4.0).floor().max(72.0);
+    let width = ui.available_width() - SIDE_WIDTH - GUTTER;
+    ui.horizontal_top(|ui| {
+        ui.spacing_mut().item_spacing.x = GUTTER;
+        ui.vertical(|ui| {
+            ui.set_width(width);
+            plots_ui(ui, scene, height);
+        });
+        ui.vertical(|ui| {
+            ui.set_width(SIDE_WIDTH);
+            figures_ui(ui, scene);
+        });
+    });
+}
+
+fn plots_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
+    theme::card(Palette::of(ui)).show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let filter = scene.choices.filter.clone();
+        for (id, title, flow) in FLOWS {
+            let view = scene.stretch_of(id);
+            plot_ui(
+                ui,
+                scene,
+                (id, title, height),
+                &Ask::Flow { view, filter: filter.clone(), flow },
+            );
+            ui.add_space(GUTTER);
+        }
+        let columns = overview::plot_columns(ui);
+        let view = scene.stretch_of(CONCURRENCY);
+        let ask = Ask::Throughput(throughput::Ask::Concurrency { view, filter, columns });
+        plot_ui(ui, scene, (CONCURRENCY, "Requests at once", height), &ask);
+    });
+}
+
+fn plot_ui(
+    ui: &mut Ui,
+    scene: &mut Scene<'_>,
+    (id, title, height): (&'static str, &str, f32),
+    ask: &Ask,
+) {
+    let shown = scene.derived.ask(ask);
+    TimePlot {
+        id,
+        title,
+        height,
+        picture: shown.answer.as_deref().and_then(Answer::picture),
+        fresh: shown.fresh,
+        describe: None,
+        controls: None,
+        rules: &mut [],
+    }
+    .show(ui, scene.choices);
+}
+
+fn figures_ui(ui: &mut Ui, scene: &Scene<'_>) {
+    let palette = Palette::of(ui);
+    theme::card(palette).show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        ui.spacing_mut().item_spacing.y = GRID;
+        ui.label(RichText::new("On average and at most").font(Type::Title.font()));
+        let selection = scene.choices.selection();
+        let ask = Ask::Throughput(throughput::Ask::Figures { selection });
+        let shown = scene.derived.ask(&ask);
+        let small = |text: String| RichText::new(text).font(Type::Small.font()).color(palette.weak);
+        let Some(figures) = shown.answer.as_deref().and_then(Answer::throughput) else {
+            ui.label(small("Working…".to_owned()));
+            return;
+        };
+        if !shown.fresh {
+            ui.disable();
+        }
+        ui.label(small(stretch_words(figures)));
+        table_ui(ui, figures);
+        ui.add_space(GRID);
+        ui.label(small(explanation(figures)));
+    });
+}
+
+fn table_ui(ui: &mut Ui, figures: &Figures) {
+    let columns = [Column::text("", 1.35), Column::number("mean"), Column::number("peak")];
+    let cell = |row: usize, column: usize| {
+        let Figure { name, unit, mean, peak } = figures.rows[row];
+        match column {
+            0 if unit == "tokens/s" => format!("{name}/s"),
+            0 if unit == "/s" => format!("{name}/s"),
+            0 => name.to_owned(),
+            1 => mean.map_or_else(|| quantity::NO_DATA_CELL.to_owned(), quantity::number),
+            _ => peak.map_or_else(|| quantity::NO_DATA_CELL.to_owned(), quantity::number),
+        }
+    };
+    let rows = figures.rows.len();
+    Table { name: "Means and peaks", columns: &columns, rows, cell: &cell, row_headings: true }
+        .show(ui);
+}
+
+fn stretch_words(figures: &Figures) -> String {
+    let (start, end) = (figures.stretch.start.0 as f64, figures.stretch.end.0 as f64);
+    let span = figures.stretch.span() as f64;
+    format!("from {} to {}", quantity::instant(start, span), quantity::instant(end, span))
+}
+
+/// What the numbers are, for whoever compares them with others.
+fn explanation(figures: &Figures) -> String {
+    let peaks = match figures.step {
+        Some(step) => format!("Peaks of rates are those of {}.", step_words(step)),
+        None => "The stretch is too short for peaks of rates.".to_owned(),
+    };
+    format!(
+        "Everything that passed in this stretch of time, whatever became of the request; the \
+         report's rates count successful requests only. Output tokens count when their chunk came, \
+         input tokens at the first token, requests at their end. Requests at once are weighted by \
+         time. {peaks}"
+    )
+}
+
+fn step_words(step: i64) -> String {
+    if step == onbeat_shared::units::NANOS_PER_SECOND {
+        return "whole seconds".to_owned();
+    }
+    format!("steps of {}", quantity::duration(step as f64))
+}
