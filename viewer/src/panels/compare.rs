@@ -1,0 +1,315 @@
+//! Compare: this run and the others that are open, on the same axes, and what differs.
+
+use eframe::egui::{self, Align, ComboBox, Layout, RichText, ScrollArea, Sense, Ui, vec2};
+
+use super::{Other, Panel, Scene};
+use crate::quantity;
+use crate::series::compare::{self, COLOURS, Curves, Deltas, LETTERS, Peer};
+use crate::series::number::Number;
+use crate::series::{Answer, Ask};
+use crate::state::{Choices, Scale};
+use crate::theme::{self, GRID, GUTTER, Palette, Type};
+use crate::widgets::{
+    choice, switch,
+    table::{Column, Table},
+    xy_plot::{self, XyPlot},
+};
+
+/// The panel.
+pub(super) const PANEL: Panel =
+    Panel { name: "Compare", about: "What differs from another run?", plots: PLOTS, draw };
+
+const CDF: &str = "compare cdf";
+const PERCENTILES: &str = "compare percentiles";
+const PLOTS: &[&str] = &[PERCENTILES, CDF];
+
+/// Below this width everything stands in one column.
+const TWO_COLUMNS: f32 = 820.0;
+/// Share of the width that the plots have.
+const PLOTS_SHARE: f32 = 0.42;
+/// Height of the line of choices.
+const CHOICES: f32 = 26.0 + GRID;
+/// What two plots below each other need besides themselves.
+const CHROME: f32 = 2.0 * (theme::CARD_CHROME + xy_plot::HEADING) + CHOICES + GUTTER;
+/// Width of the list of numbers.
+const NUMBER_WIDTH: f32 = 190.0;
+/// Height of a run in the list of runs.
+const RUN_ROW: f32 = 22.0;
+
+fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
+    if scene.others.is_empty() {
+        nothing_ui(ui);
+        return;
+    }
+    ui.spacing_mut().item_spacing.y = GUTTER;
+    let last = scene.others.len() - 1;
+    scene.choices.compare.baseline = scene.choices.compare.baseline.min(last);
+    let height = ui.available_height();
+    if ui.available_width() < TWO_COLUMNS {
+        runs_ui(ui, scene);
+        curves_ui(ui, scene, 240.0);
+        deltas_ui(ui, scene, 420.0);
+        return;
+    }
+    let width = ((ui.available_width() - GUTTER) * PLOTS_SHARE).floor();
+    let plot = ((height - CHROME) / 2.0).floor().max(160.0);
+    ui.horizontal_top(|ui| {
+        ui.spacing_mut().item_spacing.x = GUTTER;
+        ui.vertical(|ui| {
+            ui.set_width(width);
+            ui.spacing_mut().item_spacing.y = GUTTER;
+            curves_ui(ui, scene, plot);
+        });
+        ui.vertical(|ui| {
+            ui.set_width(ui.available_width());
+            ui.spacing_mut().item_spacing.y = GUTTER;
+            let before = ui.cursor().top();
+            runs_ui(ui, scene);
+            let rest = height - (ui.cursor().top() - before);
+            deltas_ui(ui, scene, rest);
+        });
+    });
+}
+
+/// There is no other run.
+fn nothing_ui(ui: &mut Ui) {
+    let palette = Palette::of(ui);
+    theme::card(palette).show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        ui.set_min_height(220.0);
+        ui.vertical_centered(|ui| {
+            ui.add_space(64.0);
+            ui.label(RichText::new("Nothing to compare with").font(Type::Heading.font()));
+            ui.add_space(2.0 * GRID);
+            let words = "Open a second run (Ctrl+O, or drop its file here): its distributions are \
+                         drawn over this one's, and a table says what differs and how surely.";
+            ui.label(RichText::new(words).color(palette.weak));
+        });
+    });
+}
+
+fn runs_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let palette = Palette::of(ui);
+    theme::card(palette).show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let shown = scene.derived.subject();
+        run_ui(ui, 0, &shown.name(), shown);
+        for (place, other) in scene.others.iter().take(LETTERS.len() - 1).enumerate() {
+            run_ui(ui, place + 1, &other.name, &other.opened);
+        }
+        let left_out = (scene.others.len() + 1).saturating_sub(LETTERS.len());
+        if left_out > 0 {
+            let words = format!("{} more are open and not compared", left_out);
+            ui.label(RichText::new(words).font(Type::Small.font()).color(palette.weak));
+        }
+    });
+}
+
+/// A run in the list: its letter in its colour, its name, its size.
+fn run_ui(ui: &mut Ui, place: usize, name: &str, opened: &crate::opened::OpenedRun) {
+    let palette = Palette::of(ui);
+    let size = vec2(ui.available_width(), RUN_ROW);
+    ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
+        ui.spacing_mut().item_spacing.x = 2.0 * GRID;
+        let (rect, _) = ui.allocate_exact_size(vec2(18.0, 3.0), Sense::hover());
+        ui.painter().rect_filled(rect, 1.5, palette.data[COLOURS[place]]);
+        ui.label(RichText::new(LETTERS[place]).font(Type::Strong.font()));
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            let facts = format!(
+                "{}, {}",
+                quantity::counted(opened.run.requests.len() as u64, "request"),
+                quantity::duration(opened.whole().span() as f64)
+            );
+            ui.label(RichText::new(facts).font(Type::Small.font()).color(palette.weak));
+            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                ui.add(egui::Label::new(name).truncate());
+                if place == 0 {
+                    let words = RichText::new("this run").font(Type::Small.font());
+                    ui.label(words.color(palette.weak));
+                }
+            });
+        });
+    });
+}
+
+fn curves_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
+    let compare::CompareChoices { number, scale, .. } = scene.choices.compare;
+    let peers = scene.others.iter().take(LETTERS.len() - 1);
+    let ask = Ask::Compare(compare::Ask::Curves {
+        number,
+        scale,
+        selection: scene.choices.selection(),
+        peers: peers.map(|other| Peer(std::sync::Arc::clone(&other.opened))).collect(),
+    });
+    let shown = scene.derived.ask(&ask);
+    let curves = shown.answer.as_deref().and_then(Answer::compare).and_then(|found| match found {
+        compare::Answer::Curves(curves) => Some(curves),
+        compare::Answer::Deltas(_) => None,
+    });
+    let mut plot_ui = |ui: &mut Ui, choices: &mut Choices, id, title: &str| {
+        let picture = curves.map(|curves: &Curves| match id {
+            CDF => &curves.cdf,
+            _ => &curves.percentiles,
+        });
+        let (fresh, describe, controls) = (shown.fresh, None, None);
+        let rules = &mut [];
+        XyPlot { id, title, height, picture, fresh, describe, controls, rules }.show(ui, choices);
+    };
+    theme::card(Palette::of(ui)).show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        ui.spacing_mut().item_spacing.y = 0.0;
+        choices_ui(ui, scene.choices);
+        ui.add_space(GRID);
+        plot_ui(ui, scene.choices, PERCENTILES, "Percentiles");
+    });
+    theme::card(Palette::of(ui)).show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        plot_ui(ui, scene.choices, CDF, "Cumulative share");
+    });
+}
+
+fn choices_ui(ui: &mut Ui, choices: &mut Choices) {
+    let size = vec2(ui.available_width(), CHOICES - GRID);
+    ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
+        ui.spacing_mut().item_spacing.x = 4.0 * GRID;
+        let chosen = &mut choices.compare;
+        let numbers = Number::all().map(|number| (number, number.name(), number.about()));
+        choice::show(ui, "Compared number", NUMBER_WIDTH, &mut chosen.number, numbers.clone());
+        switch::show(
+            ui,
+            "Scale",
+            &mut chosen.scale,
+            &[
+                (Scale::Log, "Log", "Values by powers of ten"),
+                (Scale::Linear, "Linear", "Values from zero, in even steps"),
+            ],
+        );
+    });
+}
+
+fn deltas_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
+    let baseline = scene.choices.compare.baseline;
+    let ask = Ask::Compare(compare::Ask::Deltas {
+        selection: scene.choices.selection(),
+        goals: scene.choices.goals.clone(),
+        baseline: Peer(std::sync::Arc::clone(&scene.others[baseline].opened)),
+    });
+    let shown = scene.derived.ask(&ask);
+    let deltas = shown.answer.as_deref().and_then(Answer::compare).and_then(|found| match found {
+        compare::Answer::Deltas(deltas) => Some(deltas),
+        compare::Answer::Curves(_) => None,
+    });
+    theme::card(Palette::of(ui)).show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        let inner = (height - theme::CARD_CHROME).max(160.0);
+        ui.set_min_height(inner);
+        ui.spacing_mut().item_spacing.y = GRID;
+        let name = scene.derived.subject().name();
+        baseline_ui(ui, &name, scene.others, &mut scene.choices.compare.baseline);
+        let Some(deltas) = deltas else {
+            ui.add(egui::Spinner::new().size(16.0));
+            return;
+        };
+        if !shown.fresh {
+            ui.disable();
+        }
+        let body = (inner - 26.0 - GRID).max(120.0);
+        ScrollArea::vertical().id_salt("deltas").max_height(body).auto_shrink([false, false]).show(
+            ui,
+            |ui| {
+                ui.spacing_mut().item_spacing.y = 2.0 * GRID;
+                deltas_table_ui(ui, deltas, LETTERS[baseline + 1]);
+                words_ui(ui);
+                setup_ui(ui, deltas, LETTERS[baseline + 1]);
+            },
+        );
+    });
+}
+
+/// Against which run.
+fn baseline_ui(ui: &mut Ui, shown: &str, others: &[Other], baseline: &mut usize) {
+    let palette = Palette::of(ui);
+    ui.horizontal(|ui| {
+        ui.spacing_mut().item_spacing.x = 2.0 * GRID;
+        ui.label(RichText::new("What differs").font(Type::Title.font()));
+        let words = RichText::new("A held against").color(palette.weak);
+        ui.label(words).on_hover_text(format!("A is {shown}"));
+        let name = |place: usize| format!("{} {}", LETTERS[place + 1], others[place].name);
+        let list = ComboBox::from_id_salt("baseline").selected_text(name(*baseline)).width(200.0);
+        let list = list.truncate().show_ui(ui, |ui| {
+            for place in 0..others.len().min(LETTERS.len() - 1) {
+                ui.selectable_value(baseline, place, name(place));
+            }
+        });
+        list.response.accessible_name("Baseline");
+    });
+}
+
+fn deltas_table_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
+    let columns = [
+        Column::text("", 1.5),
+        Column::number(letter),
+        Column::number("A"),
+        Column::number("change"),
+        Column { weight: 0.8, ..Column::number("relative") },
+        Column { weight: 1.7, ..Column::number("95 % interval of the change") },
+        Column::text("", 1.2),
+    ];
+    let cell = |row: usize, column: usize| {
+        let row = &deltas.rows[row];
+        let value = match column {
+            0 => return row.name.clone(),
+            1 => &row.baseline,
+            2 => &row.shown,
+            3 => &row.change,
+            4 => &row.relative,
+            5 => &row.interval,
+            _ => return row.verdict.words().to_owned(),
+        };
+        value.clone().unwrap_or_else(|| quantity::NO_DATA_CELL.to_owned())
+    };
+    Table {
+        name: "What differs",
+        columns: &columns,
+        rows: deltas.rows.len(),
+        cell: &cell,
+        row_headings: true,
+    }
+    .show(ui);
+}
+
+fn words_ui(ui: &mut Ui) {
+    let palette = Palette::of(ui);
+    let words = "Intervals by bootstrap, with requests taken as independent of each other. They \
+                 share queues, so the truth is somewhat wider, and one run says nothing about \
+                 another day. Rates have none: a run has one of each.";
+    ui.label(RichText::new(words).font(Type::Small.font()).color(palette.weak));
+}
+
+fn setup_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
+    ui.label(RichText::new("What was run differently").font(Type::Title.font()));
+    if deltas.setup.is_empty() {
+        let palette = Palette::of(ui);
+        ui.label(RichText::new("Nothing that the logs tell.").color(palette.weak));
+        return;
+    }
+    let columns = [Column::text("", 1.0), Column::text(letter, 2.0), Column::text("A", 2.0)];
+    let cell = |row: usize, column: usize| {
+        let (name, before, after) = &deltas.setup[row];
+        let value = match column {
+            0 => return (*name).to_owned(),
+            1 => before,
+            _ => after,
+        };
+        if value.is_empty() { quantity::NO_DATA_CELL.to_owned() } else { value.clone() }
+    };
+    Table {
+        name: "What was run differently",
+        columns: &columns,
+        rows: deltas.setup.len(),
+        cell: &cell,
+        row_headings: true,
+    }
+    .show(ui);
+}

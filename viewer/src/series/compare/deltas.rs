@@ -1,0 +1,327 @@
+//! What differs between two runs, by how much, and whether that is more than chance.
+
+use onbeat_shared::metrics::{
+    Ranked, ReportOptions,
+    bootstrap::{Difference, Figure, difference},
+    slo::{self, Goals},
+};
+use onbeat_shared::run::Run;
+
+use super::values;
+use crate::fields::Field;
+use crate::opened::OpenedRun;
+use crate::quantity;
+use crate::selection::Selection;
+use crate::series::number::Number;
+
+/// Differences of the shown run from the one that it is held against.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deltas {
+    /// Figures, in the order of the table.
+    pub rows: Vec<Delta>,
+    /// What was run that differs: what, in the baseline, in the shown run.
+    pub setup: Vec<(&'static str, String, String)>,
+}
+
+/// A figure of two runs. What cannot be told is `None`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delta {
+    /// Its name.
+    pub name: String,
+    /// Of the run that the shown one is held against.
+    pub baseline: Option<String>,
+    /// Of the shown run.
+    pub shown: Option<String>,
+    /// Shown less baseline.
+    pub change: Option<String>,
+    /// The same as a share of the baseline.
+    pub relative: Option<String>,
+    /// The 95 % interval of the change.
+    pub interval: Option<String>,
+    /// What that means.
+    pub verdict: Verdict,
+}
+
+/// What a difference means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The shown run is better, and not by chance.
+    Better,
+    /// The shown run is worse, and not by chance.
+    Worse,
+    /// They differ, not by chance, and neither is better for it.
+    Differs,
+    /// Chance explains it.
+    Unclear,
+    /// It cannot be told: one run says nothing of chance, or a value is missing.
+    Unknown,
+}
+
+impl Verdict {
+    /// It in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Differs => "differs",
+            Self::Unclear => "no clear change",
+            Self::Unknown => "",
+        }
+    }
+}
+
+/// Which direction is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Good {
+    Less,
+    More,
+    Neither,
+}
+
+/// Numbers of requests in the table, each with its figures.
+const NUMBERS: &[(Field, &str, &[f64], Good)] = &[
+    (Field::Ttft, "TTFT", &[0.5, 0.9, 0.99], Good::Less),
+    (Field::Itl, "ITL", &[0.5, 0.9, 0.99], Good::Less),
+    (Field::E2e, "end to end", &[0.5, 0.9, 0.99], Good::Less),
+    (Field::Speed, "decode speed", &[0.5], Good::More),
+    (Field::CachedShare, "cached share", &[], Good::More),
+    (Field::Input, "input length", &[], Good::Neither),
+    (Field::Output, "output length", &[], Good::Neither),
+    (Field::Lateness, "lateness", &[0.99], Good::Less),
+];
+
+impl Deltas {
+    /// What differs of the selected requests.
+    #[must_use]
+    pub fn of(
+        baseline: &OpenedRun,
+        shown: &OpenedRun,
+        selection: &Selection,
+        goals: &Goals,
+    ) -> Self {
+        let mut rows = Vec::new();
+        for &(field, name, shares, good) in NUMBERS {
+            let number = Number::Of(field);
+            let both = [baseline, shown].map(|run| values(run, number, selection));
+            let written = |value| number.words(value);
+            let mean = (shares.is_empty()).then_some((Figure::Mean, "mean".to_owned()));
+            let quantiles = shares
+                .iter()
+                .map(|&share| (Figure::Quantile(share), quantity::percentile(share)));
+            for (figure, suffix) in mean.into_iter().chain(quantiles) {
+                let name = format!("{name} {suffix}");
+                rows.push(Delta::of(name, [&both[0], &both[1]], figure, good, &written));
+            }
+        }
+        let share = |which: fn(&Run, usize, &Goals) -> bool| {
+            [baseline, shown].map(|run| shares(run, selection, goals, which))
+        };
+        let percent = |value: f64| quantity::percent(value);
+        let mut add_share = |name: &str, which| {
+            let both = share(which);
+            let both = [&both[0], &both[1]];
+            rows.push(Delta::of(name.to_owned(), both, Figure::Mean, Good::More, &percent));
+        };
+        add_share("succeeded", |run, i, _| run.requests.is_ok(i));
+        if !goals.list().is_empty() {
+            add_share("met all goals", |run, i, goals| goals.is_good(run, i, false));
+        }
+        rows.extend(rates(baseline, shown, selection));
+        Self { rows, setup: setup(baseline, shown) }
+    }
+}
+
+/// One for each request of a selection that counts and is so, zero for each that is not.
+fn shares(
+    opened: &OpenedRun,
+    selection: &Selection,
+    goals: &Goals,
+    which: fn(&Run, usize, &Goals) -> bool,
+) -> Ranked {
+    let run = &opened.run;
+    let chosen = opened.chosen(selection);
+    let counted = chosen.iter().map(|&i| i as usize).filter(|&i| slo::counts(run, i));
+    counted.map(|i| f64::from(u8::from(which(run, i, goals)))).collect::<Vec<_>>().into()
+}
+
+impl Delta {
+    fn of(
+        name: String,
+        [baseline, shown]: [&Ranked; 2],
+        figure: Figure,
+        good: Good,
+        written: &dyn Fn(f64) -> String,
+    ) -> Self {
+        let Some(found) = difference(baseline, shown, figure) else {
+            let of = |ranked: &Ranked| match figure {
+                Figure::Mean => ranked.mean(),
+                Figure::Quantile(share) => ranked.percentile(share),
+            };
+            return Self::plain(name, [of(baseline), of(shown)], written);
+        };
+        let (low, high) = found.absolute;
+        Self {
+            interval: Some(format!("{} to {}", signed(low, written), signed(high, written))),
+            verdict: verdict(&found, good),
+            ..Self::plain(name, [Some(found.before), Some(found.after)], written)
+        }
+    }
+
+    /// A figure of which nobody can tell how sure it is.
+    fn plain(
+        name: String,
+        [baseline, shown]: [Option<f64>; 2],
+        written: &dyn Fn(f64) -> String,
+    ) -> Self {
+        let both = baseline.zip(shown);
+        let relative = both.filter(|(before, _)| *before != 0.0);
+        Self {
+            name,
+            baseline: baseline.map(written),
+            shown: shown.map(written),
+            change: both.map(|(before, after)| signed(after - before, written)),
+            relative: relative.map(|(before, after)| {
+                signed(after / before - 1.0, &|share| quantity::percent(share))
+            }),
+            interval: None,
+            verdict: Verdict::Unknown,
+        }
+    }
+}
+
+fn verdict(found: &Difference, good: Good) -> Verdict {
+    match good {
+        _ if !found.is_clear() => Verdict::Unclear,
+        Good::Neither => Verdict::Differs,
+        Good::Less if found.change() < 0.0 => Verdict::Better,
+        Good::More if found.change() > 0.0 => Verdict::Better,
+        Good::Less | Good::More => Verdict::Worse,
+    }
+}
+
+/// A difference with its sign; a minus is as wide as a plus.
+fn signed(value: f64, written: &dyn Fn(f64) -> String) -> String {
+    if value == 0.0 {
+        return written(0.0);
+    }
+    let sign = if value > 0.0 { '+' } else { '\u{2212}' };
+    format!("{sign}{}", written(value.abs()))
+}
+
+/// Figures of which a run has one each.
+fn rates(baseline: &OpenedRun, shown: &OpenedRun, selection: &Selection) -> Vec<Delta> {
+    let of = |opened: &OpenedRun| {
+        let report = opened.report_of(selection, &ReportOptions::default());
+        let throughput = &report.throughput;
+        [
+            throughput.requests_per_s,
+            throughput.output_tokens_per_s,
+            report.cache.ideal_hit_rate,
+            report.cache.reported_hit_rate,
+        ]
+    };
+    let (before, after) = (of(baseline), of(shown));
+    let rate = |value: f64| format!("{}/s", quantity::number(value));
+    let names = [
+        ("requests completed", &rate as &dyn Fn(f64) -> String),
+        ("output tokens", &rate),
+        ("ideal hit rate", &quantity::percent),
+        ("reported hit rate", &quantity::percent),
+    ];
+    let both = before.into_iter().zip(after);
+    let figures = names.into_iter().zip(both);
+    figures
+        .map(|((name, written), (before, after))| {
+            Delta::plain(name.to_owned(), [before, after], written)
+        })
+        .collect()
+}
+
+/// What was run that is not the same in both.
+fn setup(baseline: &OpenedRun, shown: &OpenedRun) -> Vec<(&'static str, String, String)> {
+    let facts = |opened: &OpenedRun| {
+        let manifest = &opened.run.manifest;
+        [
+            ("trace", manifest.trace.name.clone()),
+            ("trace SHA-256", manifest.trace.sha256.chars().take(12).collect()),
+            ("requests planned", quantity::count(opened.run.requests.len() as u64)),
+            ("mode", manifest.mode.replace('_', " ")),
+            ("model", manifest.model.clone()),
+            ("target", manifest.targets.join(", ")),
+            ("endpoint", manifest.endpoint.clone()),
+            ("host", manifest.host.hostname.clone()),
+            ("cores", quantity::count(manifest.cores.len() as u64)),
+            ("pacing", manifest.pacing.kind.clone()),
+            ("driver", manifest.driver.clone()),
+            ("seed", manifest.seed.to_string()),
+            ("Onbeat", manifest.onbeat_version.clone()),
+        ]
+    };
+    let pairs = facts(baseline).into_iter().zip(facts(shown));
+    pairs
+        .filter(|(before, after)| before.1 != after.1)
+        .map(|((name, before), (_, after))| (name, before, after))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::tests::opened;
+    use super::*;
+
+    fn row<'a>(deltas: &'a Deltas, name: &str) -> &'a Delta {
+        deltas.rows.iter().find(|row| row.name == name).expect("a row of this name")
+    }
+
+    #[test]
+    fn a_run_does_not_differ_from_itself() {
+        let run = opened(1, 300);
+        let goals = Goals::parse("ttft:100").expect("a goal");
+        let deltas = Deltas::of(&run, &run, &Selection::default(), &goals);
+        assert!(deltas.setup.is_empty());
+        for row in &deltas.rows {
+            let settled = matches!(row.verdict, Verdict::Unclear | Verdict::Unknown);
+            assert!(settled, "{row:?}");
+            assert_eq!(row.baseline, row.shown);
+        }
+        let goodput = row(&deltas, "met all goals");
+        assert!(goodput.shown.is_some() && goodput.interval.is_some());
+        assert_eq!(row(&deltas, "requests completed").interval, None, "a run has one rate");
+    }
+
+    #[test]
+    fn the_figures_are_the_reports() {
+        let (baseline, shown) = (opened(1, 300), opened(2, 200));
+        let deltas = Deltas::of(&baseline, &shown, &Selection::default(), &Goals::default());
+        let ttft = |run: &OpenedRun| {
+            let found = run.report().latency.ttft_ms.as_ref().expect("some").p99;
+            Number::Of(Field::Ttft).words(found * 1e6)
+        };
+        let found = row(&deltas, "TTFT p99");
+        assert_eq!(found.baseline, Some(ttft(&baseline)));
+        assert_eq!(found.shown, Some(ttft(&shown)));
+        assert!(deltas.setup.contains(&("requests planned", "300".into(), "200".into())));
+        assert!(deltas.rows.iter().all(|row| row.name != "met all goals"));
+    }
+
+    #[test]
+    fn a_selection_without_requests_has_no_figures() {
+        let run = opened(1, 100);
+        let filter = crate::filter::Filter::parse("turn == 99").expect("a filter");
+        let selection = Selection { range: None, filter: Some(Arc::new(filter)) };
+        let deltas = Deltas::of(&run, &run, &selection, &Goals::default());
+        let found = row(&deltas, "TTFT p50");
+        assert_eq!((&found.shown, &found.change, &found.interval), (&None, &None, &None));
+    }
+
+    #[test]
+    fn differences_have_signs() {
+        let written = |value: f64| format!("{value} ms");
+        assert_eq!(signed(2.0, &written), "+2 ms");
+        assert_eq!(signed(-2.0, &written), "\u{2212}2 ms");
+        assert_eq!(signed(0.0, &written), "0 ms");
+    }
+}
