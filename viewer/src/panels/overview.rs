@@ -363,10 +363,7 @@ fn endings(run: &Run, report: &Report) -> Vec<Ending> {
 
 /// The endings with their colours. What we cut off or never sent is no failure, and has none of
 /// their colours.
-fn outcome_rows(
-    endings: &[Ending],
-    palette: &Palette,
-) -> Vec<(&'static str, u64, egui::Color32)> {
+fn outcome_rows(endings: &[Ending], palette: &Palette) -> Vec<(&'static str, u64, egui::Color32)> {
     let mut failures = FAILURES.into_iter().cycle();
     let mut colour = |fate: Fate| match fate {
         Fate::Ok => palette.data[data_colour::GREEN],

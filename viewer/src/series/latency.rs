@@ -12,7 +12,6 @@ use std::{
 
 use egui_plot::PlotPoint;
 use onbeat_shared::{
-    log::Outcome,
     metrics::{latency, quantile},
     units::RunNanos,
 };
@@ -21,7 +20,8 @@ use super::picture::{
     Band, Cell, Density, Heading, HeightAxis, Line, Marks, Picture, Readout, Rows, Steps,
     round_step, seconds,
 };
-use super::{filtered, nothing_passes, unsuccessful, with_margin, within_run};
+use super::{filtered, nothing_passes, with_margin, within_run};
+use crate::fate::Fate;
 use crate::opened::OpenedRun;
 use crate::quantity::{self, TimeUnit};
 use crate::selection::Passing;
@@ -91,12 +91,7 @@ struct Sample {
 
 /// The plot for a view.
 #[must_use]
-pub fn picture(
-    opened: &OpenedRun,
-    view: TimeRange,
-    choice: Choice,
-    passing: &Passing,
-) -> Picture {
+pub fn picture(opened: &OpenedRun, view: TimeRange, choice: Choice, passing: &Passing) -> Picture {
     let wide = with_margin(opened, view);
     let samples = samples(opened, wide, choice, passing);
     let shown = in_view(&samples, view);
@@ -127,12 +122,7 @@ pub fn picture(
     }
 }
 
-fn samples(
-    opened: &OpenedRun,
-    range: TimeRange,
-    choice: Choice,
-    passing: &Passing,
-) -> Vec<Sample> {
+fn samples(opened: &OpenedRun, range: TimeRange, choice: Choice, passing: &Passing) -> Vec<Sample> {
     let sample = |request: u32| {
         let i = request as usize;
         let sent = opened.run.requests.sent(i)?;
@@ -151,19 +141,21 @@ fn in_view(samples: &[Sample], view: TimeRange) -> &[Sample] {
 /// Requests that ended, but not well.
 #[derive(Default)]
 struct Failures {
-    /// When each was sent.
+    /// When each that failed was sent.
     sent: Vec<RunNanos>,
-    /// Whether some of them were cancelled.
-    cancelled: bool,
+    /// When each that was cancelled was sent: that is no failure, and no cross.
+    cancelled: Vec<RunNanos>,
 }
 
 fn failures(opened: &OpenedRun, view: TimeRange, passing: &Passing) -> Failures {
     let requests = &opened.run.requests;
     let mut failures = Failures::default();
     for i in opened.sent_of(view, passing).map(|i| i as usize) {
-        let Some(outcome) = requests.outcome(i).filter(|_| !requests.is_ok(i)) else { continue };
-        failures.cancelled |= outcome == Outcome::Cancelled;
-        failures.sent.extend(requests.sent(i));
+        match Fate::of(&opened.run, i) {
+            Fate::Failed => failures.sent.extend(requests.sent(i)),
+            Fate::Cut => failures.cancelled.extend(requests.sent(i)),
+            Fate::Ok | Fate::Open | Fate::Unsent => {}
+        }
     }
     failures
 }
@@ -351,43 +343,44 @@ fn cell(share: f64, cells: usize) -> usize {
 /// One row for each window next to each other: how many requests, and their spread.
 fn rows(shown: &[Sample], failed: &Failures, view: TimeRange, window: i64) -> Rows {
     let steps = Steps::of_width(view, window);
-    let mut rows = Rows::new(vec![
+    let any_cancelled = !failed.cancelled.is_empty();
+    let mut columns = vec![
         Heading::new("sent from", Cell::Instant(window as f64)),
         Heading::new("successful", Cell::Number),
-        Heading::new(unsuccessful(failed.cancelled), Cell::Number),
-        Heading::new("p50", Cell::Duration),
-        Heading::new("p95", Cell::Duration),
-        Heading::new("p99", Cell::Duration),
-        Heading::new("max", Cell::Duration),
-    ]);
+        Heading::new("failed", Cell::Number),
+    ];
+    columns.extend(any_cancelled.then(|| Heading::new("cancelled", Cell::Number)));
+    columns.extend(["p50", "p95", "p99", "max"].map(|name| Heading::new(name, Cell::Duration)));
+    let mut rows = Rows::new(columns);
     for place in 0..steps.count {
         let step = TimeRange { start: steps.start_of(place), end: steps.start_of(place + 1) };
         let mut inside: Vec<f64> = in_view(shown, step).iter().map(|sample| sample.nanos).collect();
         inside.sort_unstable_by(f64::total_cmp);
-        let from = failed.sent.partition_point(|&sent| sent < step.start);
-        let to = failed.sent.partition_point(|&sent| sent < step.end);
+        let within = |sent: &[RunNanos]| {
+            let from = sent.partition_point(|&sent| sent < step.start);
+            sent.partition_point(|&sent| sent < step.end).saturating_sub(from) as f64
+        };
         let percentile = |share| quantile::percentile(&inside, share);
-        rows.push(&[
-            Some(step.start.0 as f64),
-            Some(inside.len() as f64),
-            Some((to - from) as f64),
-            percentile(0.50),
-            percentile(0.95),
-            percentile(0.99),
-            inside.last().copied(),
-        ]);
+        let mut row = vec![Some(step.start.0 as f64), Some(inside.len() as f64)];
+        row.push(Some(within(&failed.sent)));
+        row.extend(any_cancelled.then(|| Some(within(&failed.cancelled))));
+        row.extend([0.50, 0.95, 0.99].map(percentile));
+        row.push(inside.last().copied());
+        rows.push(&row);
     }
     rows
 }
 
 fn note(shown: usize, failed: &Failures, window: i64) -> String {
-    let called = unsuccessful(failed.cancelled);
-    let failed = match failed.sent.len() as u64 {
+    let some = |count: usize, words: &str| match count as u64 {
         0 => String::new(),
-        some => format!("{} {called} (crosses), ", quantity::count(some)),
+        some => format!("{} {words}, ", quantity::count(some)),
     };
+    let cancelled = some(failed.cancelled.len(), "cancelled");
+    let failed = some(failed.sent.len(), "failed (crosses)");
     let requests = quantity::counted(shown as u64, "request");
-    format!("{requests}, {failed}percentiles over {}", quantity::duration(window as f64))
+    let window = quantity::duration(window as f64);
+    format!("{requests}, {failed}{cancelled}percentiles over {window}")
 }
 
 fn summary(shown: &[Sample], view: TimeRange) -> String {
@@ -414,8 +407,7 @@ fn empty(opened: &OpenedRun, choice: Choice, passing: &Passing) -> String {
     if !all.clone().any(|i| requests.is_ok(i)) {
         return "No data: no request succeeded".to_owned();
     }
-    let anywhere =
-        all.any(|i| value(opened, i, choice.metric, choice.origin).is_some());
+    let anywhere = all.any(|i| value(opened, i, choice.metric, choice.origin).is_some());
     if anywhere {
         return "No data in this stretch of time".to_owned();
     }
