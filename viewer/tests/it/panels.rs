@@ -16,7 +16,7 @@ const MILLI: i64 = 1_000_000;
 #[test]
 fn the_overview_opens_with_the_verdict_and_six_numbers() {
     let play = stage::with(vec![stage::usual()]);
-    let report = &play.state().run().report;
+    let report = play.state().run().report();
     assert!(report.verdict.schedule_held);
     beginning(&play, Role::Group, "Verdict: The schedule held");
     let latency = &report.latency;
@@ -80,7 +80,7 @@ fn a_schedule_that_did_not_hold_says_why_first() {
         }
     }
     let play = stage::with(vec![stage::opened(&sample, "late.beat")]);
-    let report = &play.state().run().report;
+    let report = play.state().run().report();
     assert!(!report.verdict.schedule_held);
     beginning(&play, Role::Group, "Verdict: The schedule did not hold");
     for reason in &report.verdict.reasons {
@@ -196,7 +196,7 @@ fn the_percentile_table_is_the_reports() {
         let words = quantity::measured(p99 * 1e6);
         assert!(play.get_all_by_value(&words).count() >= 1, "{words}");
     };
-    let latency = play.state().run().report.latency.clone();
+    let latency = play.state().run().report().latency.clone();
     expect(&play, latency.ttft_ms.expect("data").p99);
     expect(&play, latency.itl_ms.expect("data").p99);
     expect(&play, latency.e2e_ms.expect("data").p99);
