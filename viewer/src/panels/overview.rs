@@ -14,6 +14,7 @@ use super::{Panel, Scene};
 use crate::fate::{Fate, outcome_words};
 use crate::quantity::{self, NO_DATA};
 use crate::remarks::{self, Remark, Weight};
+use crate::selection::Selection;
 use crate::series::{Answer, Ask};
 use crate::theme::{self, GRID, GUTTER, Palette, ROW_HEIGHT, Type, data_colour};
 use crate::widgets::{
@@ -43,7 +44,7 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
         if !fresh {
             ui.disable();
         }
-        verdict_ui(ui, report, scene.choices.range().is_some());
+        verdict_ui(ui, report, &scene.choices.selection());
         card::row_ui(ui, &headlines(report));
     });
     let height = ui.available_height();
@@ -121,12 +122,12 @@ fn side_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
 }
 
 /// The verdict, before anything else.
-fn verdict_ui(ui: &mut Ui, report: &Report, ranged: bool) {
+fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection) {
     let palette = Palette::of(ui);
     let held = report.verdict.schedule_held;
     let (colour, fill) =
         if held { (palette.good, palette.good_soft) } else { (palette.bad, palette.bad_soft) };
-    let headline = verdict_words(held, ranged);
+    let headline = verdict_words(held, selection);
     let shown = theme::banner(fill, colour).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.horizontal_top(|ui| {
@@ -154,9 +155,13 @@ fn verdict_ui(ui: &mut Ui, report: &Report, ranged: bool) {
         .widget_info(|| egui::WidgetInfo::labeled(egui::Role::Group, true, label.clone()));
 }
 
-fn verdict_words(held: bool, ranged: bool) -> String {
+fn verdict_words(held: bool, selection: &Selection) -> String {
     let verdict = if held { "The schedule held" } else { "The schedule did not hold" };
-    if ranged { format!("{verdict} in this range") } else { verdict.to_owned() }
+    match (selection.range, &selection.filter) {
+        (None, None) => verdict.to_owned(),
+        (Some(_), None) => format!("{verdict} in this range"),
+        (_, Some(_)) => format!("{verdict} for these requests"),
+    }
 }
 
 fn schedule_words(report: &Report) -> String {
