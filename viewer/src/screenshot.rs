@@ -1,92 +1,93 @@
-//! A picture of the window as a PNG file, taken once everything in it is complete.
+//! `--screenshot`: pictures of the window as PNG files, made without a window.
 //!
-//! The window asks [`Screenshot::step`] after each frame; the picture comes some frames later, is
-//! written at once, and the window is asked to close.
+//! The same app is drawn on a screen that nobody sees ([`crate::headless`]), so a picture needs no
+//! display server and is the same on every machine. It is taken once every run is open and every
+//! question answered. A run that cannot be shown still gets its picture, which says why; the
+//! command then fails, so that a script notices.
 
-use std::{
-    fs::File,
-    io::BufWriter,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::path::{Path, PathBuf};
 
-use eframe::egui::{ColorImage, Context, ViewportCommand};
+use eframe::egui::vec2;
 
-/// Complete frames before the picture is taken: layouts that need a second pass have had it then.
-const SETTLED_FRAMES: u32 = 4;
+use crate::app::{Start, ViewerApp};
+use crate::arguments::{Arguments, PanelChoice};
+use crate::headless::{self, Headless};
+use crate::output::{file, png};
+use crate::panels::PANELS;
+use crate::tabs::Tab;
 
-/// A picture to be taken.
-#[derive(Debug)]
-pub struct Screenshot {
-    path: PathBuf,
-    settled: u32,
-    outcome: Outcome,
-}
-
-/// How the saving went, once it did.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome(Arc<Mutex<Option<Result<(), String>>>>);
-
-impl Outcome {
-    /// The outcome, once; `None` if no picture was taken.
-    #[must_use]
-    pub fn take(&self) -> Option<Result<(), String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn put(&self, outcome: Result<(), String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
-    }
-}
-
-impl Screenshot {
-    /// A picture to be saved at a path.
-    #[must_use]
-    pub fn new(path: PathBuf) -> Self {
-        Self { path, settled: 0, outcome: Outcome::default() }
-    }
-
-    /// Where to find how it went.
-    #[must_use]
-    pub fn outcome(&self) -> Outcome {
-        self.outcome.clone()
-    }
-
-    /// After a frame that was complete, or was not.
-    pub fn step(&mut self, ctx: &Context, complete: bool) {
-        self.settled = if complete { self.settled.saturating_add(1) } else { 0 };
-        if self.settled < SETTLED_FRAMES {
-            ctx.request_repaint();
-        } else if self.settled == SETTLED_FRAMES {
-            let (path, outcome, repaint) = (self.path.clone(), self.outcome.clone(), ctx.clone());
-            ctx.request_screenshot(move |image| {
-                outcome.put(save(&image, &path));
-                repaint.send_viewport_cmd(ViewportCommand::Close);
-                repaint.request_repaint();
-            });
-            ctx.request_repaint();
-        }
-    }
-}
-
-/// Writes an image as PNG.
+/// Takes the pictures that the command line asks for.
 ///
 /// # Errors
-/// What could not be written, and why.
-pub fn save(image: &ColorImage, path: &Path) -> Result<(), String> {
-    let wrong =
-        |error: &dyn std::fmt::Display| format!("{} was not saved: {error}", path.display());
-    let [width, height] = image.size;
-    let side = |side: usize| u32::try_from(side).map_err(|error| wrong(&error));
-    let file = File::create(path).map_err(|error| wrong(&error))?;
-    let mut encoder = png::Encoder::new(BufWriter::new(file), side(width)?, side(height)?);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    encoder.set_compression(png::Compression::High);
-    let mut writer = encoder.write_header().map_err(|error| wrong(&error))?;
-    // The window is opaque, so its alpha says nothing.
-    let bytes: Vec<u8> =
-        image.pixels.iter().flat_map(|pixel| [pixel.r(), pixel.g(), pixel.b()]).collect();
-    writer.write_image_data(&bytes).map_err(|error| wrong(&error))?;
-    writer.finish().map_err(|error| wrong(&error))
+/// What could not be shown or written, and why.
+pub fn run(arguments: Arguments, out: &Path) -> Result<(), String> {
+    let size = vec2(f32::from(arguments.size.width), f32::from(arguments.size.height));
+    let scale = arguments.scale;
+    headless::check_size(size, scale)?;
+    let panels: Vec<(usize, PathBuf)> = match arguments.panel {
+        Some(PanelChoice::All) => {
+            (0..PANELS.len()).map(|place| (place, numbered(out, PANELS[place].name))).collect()
+        }
+        Some(PanelChoice::One(place)) => vec![(place, out.to_owned())],
+        None => vec![(0, out.to_owned())],
+    };
+    let own = arguments.runs.clone();
+    let start = Start::from_arguments(arguments);
+    let mut screen = Headless::new(size, scale);
+    let mut app = ViewerApp::new(screen.context(), start);
+    let mut problems = Vec::new();
+    for (panel, path) in panels {
+        app.show_panel(panel);
+        let ground = |ctx: &eframe::egui::Context| ctx.global_style().visuals.panel_fill;
+        let picture = screen.picture(ground, &|| true, |ui| {
+            app.show(ui);
+            app.is_settled()
+        });
+        let Some(picture) = picture else { continue };
+        let written = file::check(&path, &own)
+            .and_then(|_there| file::write(&path, true, |file| png::write(&picture, file)));
+        if let Err(problem) = written {
+            problems.push(problem.to_string());
+        }
+    }
+    problems.extend(unshown(&app));
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+}
+
+/// What is wrong with runs that cannot be shown.
+fn unshown(app: &ViewerApp) -> Vec<String> {
+    let failed = app.tabs.all().iter().filter_map(|tab| match tab {
+        Tab::Failed(problem) => Some(format!(
+            "{}: {}. {} {}",
+            problem.path.display(),
+            problem.headline(),
+            problem.found(),
+            problem.remedy()
+        )),
+        _ => None,
+    });
+    failed.collect()
+}
+
+/// `out.png` with a panel's name: `out-latency.png`.
+fn numbered(out: &Path, panel: &str) -> PathBuf {
+    let mut name = out.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{}", panel.to_lowercase()));
+    if let Some(extension) = out.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    out.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_panel_has_a_file_of_its_own() {
+        let name = |out: &str| numbered(Path::new(out), "SLO");
+        assert_eq!(name("a/out.png"), Path::new("a/out-slo.png"));
+        assert_eq!(name("out"), Path::new("out-slo"));
+    }
 }
