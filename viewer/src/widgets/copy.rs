@@ -1,7 +1,7 @@
 //! A table for the clipboard: lines of cells with tabs between them, as spreadsheets take them.
 //!
 //! Numbers are written in full and in one unit per column, which its heading names: seconds of the
-//! run for instants, milliseconds for lengths of time. What is not known is an empty cell.
+//! run for instants, milliseconds for lengths of time, shares of one. What is not known is an empty cell.
 
 use std::fmt::Write as _;
 
@@ -49,6 +49,7 @@ pub fn tsv(rows: &Rows) -> String {
         let unit = match heading.kind {
             Cell::Instant(_) => " (s)",
             Cell::Duration => " (ms)",
+            Cell::Share | Cell::Percentile => " (share)",
             Cell::Number => "",
         };
         push(&mut text, place, &format!("{}{unit}", heading.name.replace(['\t', '\n'], " ")));
@@ -59,7 +60,7 @@ pub fn tsv(rows: &Rows) -> String {
             let value = cells[row].map(|value| match heading.kind {
                 Cell::Instant(_) => value / 1e9,
                 Cell::Duration => value / 1e6,
-                Cell::Number => value,
+                Cell::Number | Cell::Share | Cell::Percentile => value,
             });
             push(&mut text, place, "");
             if let Some(value) = value {
