@@ -37,7 +37,6 @@ const PACKAGES: &[(&str, Need, &str)] = &[
     ("libxrandr2", Need::Run, "X11 screen sizes and scale"),
     ("libxkbcommon-x11-0", Need::Run, "keyboard layouts on X11"),
     ("xvfb", Need::Test, "the viewer's real window is opened on a screen in memory"),
-    ("mesa-vulkan-drivers", Need::Test, "the viewer's pictures are drawn by software Vulkan"),
 ];
 
 /// Entry point.

@@ -1,18 +1,22 @@
 //! The app without a window: opened, clicked, dragged and read through its accessibility tree, and
 //! its panels compared with kept pictures.
 //!
-//! One binary, because linking the renderer is what takes time. Runs come from the sample generator
-//! of `onbeat_shared`. Nothing needs a display or a GPU: pictures are drawn by a software Vulkan,
-//! and the real binary opens its window in an X server without a screen; where these are missing,
-//! the tests say so and pass.
+//! One binary, because linking is what takes time. Runs come from the sample generator of
+//! `onbeat_shared`. Nothing needs a display or a graphics card: pictures are painted by the viewer's
+//! own rasteriser, and the real binary opens its window in an X server without a screen; where there
+//! is none, that one test says so and passes.
 
+mod exports;
 mod growing;
+mod lateness;
 mod open;
 mod panels;
 mod pictures;
 mod plots;
+mod requests;
 mod screenshots;
 mod shell;
+mod slo;
 mod stage;
 #[cfg(target_os = "linux")]
 mod window;
