@@ -18,6 +18,7 @@ use crate::selection::Selection;
 use crate::series::{Answer, Ask};
 use crate::theme::{self, GRID, GUTTER, Palette, ROW_HEIGHT, Type, data_colour};
 use crate::widgets::{
+    canvas::waiting_ui,
     card::{self, Headline},
     table::{Column, Table},
     time_plot::{self, TimePlot},
@@ -35,18 +36,23 @@ const PLOTS: &[&str] = &[RATES, FLIGHT];
 const SIDE_WIDTH: f32 = 330.0;
 /// Below this width the side column goes under the plots.
 const TWO_COLUMNS: f32 = 820.0;
+/// About what verdict and headline numbers take; for as long as they are not known.
+const WAITING_HEIGHT: f32 = 150.0;
 /// What the card with the two plots needs besides them.
 const PLOT_CHROME: f32 = theme::CARD_CHROME + 2.0 * time_plot::HEADING + GUTTER;
 
 fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     ui.spacing_mut().item_spacing.y = GUTTER;
-    scene.with_report(|report, fresh| {
+    let known = scene.with_report(|report, fresh| {
         if !fresh {
             ui.disable();
         }
         verdict_ui(ui, report, &scene.choices.selection());
         card::row_ui(ui, &headlines(report));
     });
+    if known.is_none() {
+        theme::card(Palette::of(ui)).show(ui, |ui| waiting_ui(ui, WAITING_HEIGHT));
+    }
     let height = ui.available_height();
     if ui.available_width() < TWO_COLUMNS {
         plots_ui(ui, scene, 150.0);
