@@ -91,17 +91,25 @@ pub fn prefix_rows(rows: &[(Vec<u64>, u32)], blocks_of: impl Fn(u64) -> u32) -> 
 }
 
 /// Of a sample's plan: all prompts begin with the same few blocks, and a turn goes on from the one
-/// before as far as its ideal hits say.
+/// before as far as its ideal hits say. That may be further than the prompt before went: then it is
+/// as if the ids of its answer were known.
 pub(super) fn of_sessions(plan: &[PlanRow]) -> PrefixRows {
+    let known = |row: &PlanRow| row.ideal_cached_tokens.unwrap_or(0) / BLOCK_TOKENS;
+    let mut wanted: HashMap<u32, u32> = HashMap::new();
+    let mut lengths = vec![0; plan.len()];
+    for (length, row) in lengths.iter_mut().zip(plan).rev() {
+        let later = wanted.insert(row.session.0, known(row)).unwrap_or(0);
+        *length = row.blocks.max(later) as usize;
+    }
     let mut last: HashMap<u32, Vec<u64>> = HashMap::new();
     let mut next = SYSTEM_BLOCKS;
     let rows: Vec<(Vec<u64>, u32)> = plan
         .iter()
-        .map(|row| {
-            let known = row.ideal_cached_tokens.unwrap_or(0) / BLOCK_TOKENS;
+        .zip(lengths)
+        .map(|(row, length)| {
             let before = last.entry(row.session.0).or_insert_with(|| (0..SYSTEM_BLOCKS).collect());
-            before.truncate(known.min(row.blocks) as usize);
-            while before.len() < row.blocks as usize {
+            before.truncate(known(row) as usize);
+            while before.len() < length {
                 before.push(next);
                 next += 1;
             }
