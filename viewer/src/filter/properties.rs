@@ -40,13 +40,13 @@ fn filters_pass_what_their_words_say() {
     let run = run();
     type Expected = fn(&Run, usize) -> bool;
     let cases: &[(&str, Expected)] = &[
-        ("ttft > 200ms", |run, i| Metric::Ttft.value_ns(run, i).is_some_and(|ns| ns > 200e6)),
-        ("ttft <= 0.2 s", |run, i| Metric::Ttft.value_ns(run, i).is_some_and(|ns| ns <= 200e6)),
+        ("ttft > 40ms", |run, i| Metric::Ttft.value_ns(run, i).is_some_and(|ns| ns > 40e6)),
+        ("ttft <= 0.04 s", |run, i| Metric::Ttft.value_ns(run, i).is_some_and(|ns| ns <= 40e6)),
         ("ttft == missing", |run, i| Metric::Ttft.value_ns(run, i).is_none()),
         ("has(ttft)", |run, i| Metric::Ttft.value_ns(run, i).is_some()),
         ("ttft != missing", |run, i| Metric::Ttft.value_ns(run, i).is_some()),
-        ("!(ttft > 200ms)", |run, i| {
-            !Metric::Ttft.value_ns(run, i).is_some_and(|ns| ns > 200e6)
+        ("!(ttft > 40ms)", |run, i| {
+            !Metric::Ttft.value_ns(run, i).is_some_and(|ns| ns > 40e6)
         }),
         ("input > 0.2k and failed", |run, i| {
             tokens::prompt(run, i).is_some_and(|count| count > 200) && slo::failed(run, i)
@@ -79,8 +79,8 @@ fn filters_pass_what_their_words_say() {
             assert_eq!(filter.matches(&run, i), expected(&run, i), "{text}: request {i}");
             passed += usize::from(filter.matches(&run, i));
         }
-        // A test that everything or nothing passes would say little; `has` and `missing` may.
-        assert!(passed < run.requests.len() || text.contains("ttft"), "{text}");
+        // A test that everything or nothing passes would say little.
+        assert!((1..run.requests.len()).contains(&passed), "{text}: {passed} pass");
     }
 }
 
@@ -117,7 +117,7 @@ fn a_filter_has_one_form() {
         match Filter::parse(typed) {
             Ok(filter) => {
                 assert_eq!(filter.text(), form);
-                assert_eq!(super::Filter::parse(filter.text()).expect("its own form"), filter);
+                assert_eq!(Filter::parse(filter.text()).expect("its own form"), filter);
             }
             Err(error) => assert_eq!(form, "", "{typed}: {error}"),
         }
@@ -203,7 +203,7 @@ fn the_one_form_says_the_same_and_is_its_own() {
             // A share above one without its sign is the one thing this makes that is refused.
             continue;
         };
-        let again = super::Filter::parse(filter.text()).expect("its own form");
+        let again = Filter::parse(filter.text()).expect("its own form");
         assert_eq!(again.text(), filter.text(), "{text}");
         assert_eq!(again.expression, filter.expression, "{text}");
         for _ in 0..5 {
@@ -216,7 +216,7 @@ fn the_one_form_says_the_same_and_is_its_own() {
 #[test]
 fn any_text_parses_or_is_refused() {
     const PIECES: &[&str] = &[
-        "ttft", "session", "outcome", "failed", "has", "missing", "and", "or", "not", "==", "!=",
+        "ttft", "session", "outcome", "failed", "ok", "has", "missing", "and", "or", "not", "==", "!=",
         "<", "<=", "~", "&&", "||", "!", "(", ")", "\"", "'", "\\", "5", "ms", "500ms", "8k", "%",
         " ", "\n", "\0", "é", "≥", "−", "🦀", "\u{202e}", "_", ".", "1e9", "inf", "nan", "=", "&",
     ];
@@ -224,7 +224,9 @@ fn any_text_parses_or_is_refused() {
     let mut accepted = 0;
     for _ in 0..20_000 {
         let pieces = dice.roll(14);
-        let text: String = (0..pieces).map(|_| dice.one_of(PIECES)).collect();
+        let between = dice.one_of(&["", " "]);
+        let text: Vec<_> = (0..pieces).map(|_| dice.one_of(PIECES)).collect();
+        let text = text.join(between);
         match Filter::parse(&text) {
             Ok(filter) => {
                 accepted += 1;
@@ -236,10 +238,10 @@ fn any_text_parses_or_is_refused() {
                 assert!(!error.words.contains(char::is_control), "{text:?}: {}", error.words);
             }
         }
-        completions(&text, "t");
-        completions("outcome == ", &text);
+        assert!(completions(&text, "t").len() <= 8);
+        assert!(completions("outcome == ", &text).len() <= 8);
     }
-    assert!(accepted > 100, "{accepted} of them are filters");
+    assert!(accepted > 50, "{accepted} of them are filters");
 }
 
 #[test]
@@ -262,7 +264,7 @@ fn names_are_completed_as_they_are_typed() {
     let inserts = |before: &str, word: &str| -> Vec<&str> {
         completions(before, word).iter().map(|completion| completion.insert).collect()
     };
-    assert_eq!(inserts("", "tt"), ["ttft", "ttft_due", "ttfo", "ttst"]);
+    assert_eq!(inserts("", "tt"), ["ttft", "ttft_due", "ttfo", "ttst", "ttfb"]);
     assert_eq!(inserts("ttft > 5ms && ", "TPO"), ["tpot"]);
     assert_eq!(inserts("ok && outcome == ", "ti"), ["timeout"]);
     assert_eq!(inserts("outcome==", "")[0], "ok");
