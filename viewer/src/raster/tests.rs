@@ -266,6 +266,6 @@ fn a_frame_of_egui_is_painted_the_same_every_time() {
     assert_eq!(picture.pixel(0, 0), Some(palette.page.to_array()));
     assert_eq!(picture.pixel(20, 20), Some(palette.accent.to_array()));
     assert!(count(palette.accent) > 10_000, "the card");
-    assert!(count(palette.card) > 100, "the text");
+    assert!(count(palette.card) > 10, "the text");
     assert!(picture.pixels.iter().all(|pixel| pixel[3] == 255), "nothing shines through");
 }
