@@ -28,6 +28,8 @@ const PLOTS: &[&str] = &["shape first", "shape second"];
 const TWO_COLUMNS: f32 = 820.0;
 /// Height of a line of choices.
 const CHOICES: f32 = 26.0 + GRID;
+/// Width of the word before a choice.
+const WORD: f32 = 40.0;
 /// What a plot's card needs besides its plot.
 const CHROME: f32 = theme::CARD_CHROME + xy_plot::HEADING + 2.0 * CHOICES;
 
@@ -106,7 +108,11 @@ fn choices_ui(ui: &mut Ui, choices: &mut Choices, place: usize) {
             ui.spacing_mut().item_spacing.x = 2.0 * GRID;
             let weak = Palette::of(ui).weak;
             let label = RichText::new(word).font(Type::Small.font()).color(weak);
-            ui.add_sized(vec2(40.0, 20.0), eframe::egui::Label::new(label).halign(Align::Min));
+            let column = vec2(WORD, CHOICES - GRID);
+            ui.allocate_ui_with_layout(column, Layout::left_to_right(Align::Center), |ui| {
+                ui.set_min_size(column);
+                ui.label(label);
+            });
             let numbers = Number::single().map(|number| (number, number.name(), number.about()));
             let width = (ui.available_width() - 140.0).clamp(120.0, 230.0);
             choice::show(ui, &format!("Number {direction}, {which}"), width, number, numbers);

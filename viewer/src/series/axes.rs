@@ -156,8 +156,9 @@ impl Axis {
             (AxisScale::Log10, Unit::Number(unit)) => vec![unit, "log scale"],
             (AxisScale::Log10, _) => vec!["log scale"],
         };
-        // "tokens (tokens)" says nothing twice.
-        let said = |word: &&str| !word.is_empty() && *word != self.label;
+        // "Tokens (tokens)" says nothing twice.
+        let label = self.label.to_lowercase();
+        let said = |word: &&str| !word.is_empty() && !label.contains(word);
         let noted: Vec<&str> = noted.into_iter().filter(said).collect();
         if noted.is_empty() {
             return self.label.to_owned();
@@ -193,6 +194,19 @@ impl Axis {
                 let high = if high > 0.0 || low < 0.0 { high.max(0.0) + room } else { 1.0 };
                 (if from < 0.0 { from - room } else { 0.0 }, high)
             }
+        }
+    }
+
+    /// The same without zero where all values lie far from it, for plots in which heights are
+    /// compared by where they stand and not by how tall they are.
+    #[must_use]
+    pub fn close_bounds(self, least: f64, most: f64) -> (f64, f64) {
+        match (self.scale, self.place(least), self.place(most)) {
+            (AxisScale::Linear, Some(low), Some(high)) if low > 0.4 * high && low < high => {
+                let room = 0.08 * (high - low);
+                (low - room, high + room)
+            }
+            _ => self.bounds(least, most),
         }
     }
 
@@ -334,6 +348,9 @@ mod tests {
                 assert!((low..=high).contains(&place), "{axis:?}: {place} in {low}..{high}");
             }
         }
+        let linear = Axis::linear("x", Unit::Number(""));
+        assert_eq!(linear.close_bounds(50.0, 60.0), (49.2, 60.8));
+        assert_eq!(linear.close_bounds(5.0, 60.0), linear.bounds(5.0, 60.0));
         let (low, high) = LATENCY.bounds(f64::INFINITY, f64::NEG_INFINITY);
         assert!(low < high, "no values, bounds all the same");
     }

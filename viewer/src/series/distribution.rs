@@ -162,7 +162,11 @@ pub fn answer(opened: &OpenedRun, ask: &Ask) -> Distribution {
 impl Values<'_> {
     /// Each distribution with its name and whether it is the main one.
     fn each(&self) -> impl Iterator<Item = (&Ranked, &'static str, bool)> {
-        let main = if self.whole.is_some() { "selection" } else { "all" };
+        let main = match self.whole {
+            Some(_) => "selection",
+            None if self.number == Number::ChunkGap => "all gaps",
+            None => "all requests",
+        };
         let whole = self.whole.map(|whole| (whole, "whole run", false));
         // The main line lies over the other.
         whole.into_iter().chain([(self.chosen, main, true)])
@@ -236,12 +240,19 @@ impl Values<'_> {
             axis: HeightAxis::Of(Axis::linear("Share", Unit::Share)),
             bounds: super::from_zero(highest),
             across: Across::Value(self.axis),
-            reach: self.bounds(),
+            reach: self.around(&edges),
             table: self.histogram_rows(&edges),
             note: self.bin_note(&edges),
             summary: self.summary(),
             ..Picture::default()
         }
+    }
+
+    /// Bounds that hold the outermost bins.
+    fn around(&self, edges: &[f64]) -> (f64, f64) {
+        let (low, high) = self.bounds();
+        let first = edges.first().copied().unwrap_or(low);
+        (low.min(first), high.max(edges.last().copied().unwrap_or(high)))
     }
 
     fn bin_note(&self, edges: &[f64]) -> String {
@@ -483,5 +494,101 @@ impl Coverage {
             words.push(without);
         }
         words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::PathBuf, sync::Arc};
+
+    use onbeat_shared::{
+        log::{
+            Class,
+            sample::{self, Sample},
+        },
+        metrics::quantile,
+        run::Run,
+    };
+
+    use super::*;
+    use crate::filter::Filter;
+
+    fn opened(bytes: &[u8]) -> OpenedRun {
+        let run = Run::read(bytes).expect("a readable log");
+        OpenedRun::new(PathBuf::from("sample.beat"), 0, run)
+    }
+
+    fn ask(number: Number, filter: Option<&str>) -> Ask {
+        let parsed = |text| Arc::new(Filter::parse(text).expect("a filter"));
+        let selection = Selection { range: None, filter: filter.map(parsed) };
+        Ask { number, scale: Scale::Log, selection, against_whole: true }
+    }
+
+    /// The values of a number, the slow and obvious way.
+    fn values(opened: &OpenedRun, number: Number, selection: &Selection) -> Vec<f64> {
+        let all = 0..opened.run.requests.len();
+        let mut values: Vec<f64> = all
+            .filter(|&i| selection.holds(&opened.run, i))
+            .filter_map(|i| number.value(opened, i))
+            .collect();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+
+    #[test]
+    fn figures_curves_and_bins_are_of_the_selected_requests() {
+        let opened = opened(&sample::log(6, 500));
+        for number in Number::single() {
+            for filter in [None, Some("turn == 0"), Some("turn == 99")] {
+                let ask = ask(number, filter);
+                let found = answer(&opened, &ask);
+                let values = values(&opened, number, &ask.selection);
+                let count = quantity::count(values.len() as u64);
+                assert_eq!(found.figures[0].chosen.as_ref(), Some(&count), "{number:?}");
+                assert_eq!(found.has_whole, filter.is_some());
+                assert_eq!(found.cdf.empty.is_some(), values.is_empty(), "{number:?} {filter:?}");
+                let table = &found.percentiles.table;
+                let last = table.cells[1].last().copied().flatten();
+                assert_eq!(last, values.last().copied(), "{number:?}");
+                for &(name, value, _) in &found.marks {
+                    let share = MARKS.iter().find(|mark| mark.0 == name).expect("a mark").1;
+                    assert_eq!(Some(value), quantile::percentile(&values, share), "{number:?}");
+                }
+                let counted: f64 = found.histogram.table.cells[2].iter().flatten().sum();
+                let placed = values.iter().filter(|&&value| value > 0.0).count();
+                let is_linear = number.axis(Scale::Log, 1.0).scale == AxisScale::Linear;
+                let expected = if is_linear { values.len() } else { placed };
+                assert_eq!(counted, expected as f64, "{number:?} {filter:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn requests_without_the_number_are_counted_and_said() {
+        let mut sample = Sample::new();
+        for (place, class) in [Class::Ok, Class::Ok, Class::Http5xx].into_iter().enumerate() {
+            let start = i64::try_from(place).expect("small") * 1_000_000;
+            let request = sample.send(start);
+            if place == 0 {
+                sample.chunks(request, &[start + 500, start + 900, start + 1_000]);
+            }
+            sample.done(request, start + 2_000, class);
+        }
+        sample.plan(9_000_000);
+        let opened = opened(&sample.bytes());
+        let found = answer(&opened, &ask(Number::Of(Field::Ttft), None));
+        let words = ["1 of 4 requests have it", "1 did not succeed", "1 never left"];
+        assert_eq!(found.words[..3], words);
+        assert_eq!(found.words[3], "1 succeeded without it");
+        let gaps = answer(&opened, &ask(Number::ChunkGap, None));
+        assert_eq!(gaps.words[0], "2 gaps in 1 of 4 requests");
+        assert!(gaps.percentiles.summary.contains("2 gaps"), "{}", gaps.percentiles.summary);
+        let cached = answer(&opened, &ask(Number::Of(Field::CachedShare), None));
+        let empty = cached.cdf.empty.expect("words");
+        assert_eq!(empty, "No data: the server does not report cached tokens");
+        assert!(cached.marks.is_empty() && cached.figures[1].chosen.is_none());
+        let nobody = answer(&opened, &ask(Number::Of(Field::Ttft), Some("turn == 99")));
+        assert_eq!(nobody.histogram.empty.as_deref(), Some("No request in this selection"));
+        assert!(nobody.figures[0].whole.is_some(), "the whole run still stands beside it");
     }
 }

@@ -134,8 +134,6 @@ impl Number {
             Self::Of(Field::Input | Field::Cached | Field::Output | Field::Reasoning) => {
                 Unit::Number("tokens")
             }
-            Self::Of(Field::Chunks) => Unit::Number("chunks"),
-            Self::InFlight => Unit::Number("requests"),
             _ => match self.measure() {
                 Measure::Duration | Measure::Instant => Unit::Time(TimeUnit::fitting(most)),
                 Measure::Share => Unit::Share,

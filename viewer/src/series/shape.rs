@@ -105,11 +105,17 @@ const GROUPS: usize = 24;
 /// Requests in such a group, at least.
 const GROUP_REQUESTS: usize = 20;
 
-/// Steps of the cached share: names, and what each begins at.
-const STEPS: [(&str, f64); 4] =
-    [("0–25 %", 0.0), ("25–50 %", 0.25), ("50–75 %", 0.50), ("75–100 %", 0.75)];
+/// Steps of the cached share: names, the same where they stand first, and what each begins at.
+const STEPS: [(&str, &str, f64); 4] = [
+    ("0–25 %", "cached 0–25 %", 0.0),
+    ("25–50 %", "cached 25–50 %", 0.25),
+    ("50–75 %", "cached 50–75 %", 0.50),
+    ("75–100 %", "cached 75–100 %", 0.75),
+];
 /// The name of marks whose request does not say how much was cached.
-const UNKNOWN: &str = "unknown";
+const UNKNOWN: &str = "not reported";
+/// The same where it stands first.
+const ALL_UNKNOWN: &str = "cached share not reported";
 
 /// One request.
 #[derive(Clone, Copy)]
@@ -184,7 +190,7 @@ impl Samples {
             let none = (f64::INFINITY, f64::NEG_INFINITY);
             let (least, most) =
                 values.fold(none, |found, value| (found.0.min(value), found.1.max(value)));
-            axis.bounds(least, most)
+            axis.close_bounds(least, most)
         };
         let whole =
             Bounds { xs: bounds(across, |values| values.0), ys: bounds(up, |values| values.1) };
@@ -216,7 +222,7 @@ impl Samples {
         let mut groups: Vec<MarkGroup> = STEPS
             .iter()
             .enumerate()
-            .map(|(step, &(name, _))| group(name, Look::Step(step)))
+            .map(|(step, &(name, _, _))| group(name, Look::Step(step)))
             .collect();
         groups.push(group(UNKNOWN, Look::Unknown));
         for sample in &drawn {
@@ -225,6 +231,13 @@ impl Samples {
             groups[step].requests.push(sample.request);
         }
         groups.retain(|group| !group.points.is_empty());
+        // The first says what the shares are of.
+        if let Some(first) = groups.first_mut() {
+            first.name = match first.look {
+                Look::Step(step) => STEPS[step].1,
+                _ => ALL_UNKNOWN,
+            };
+        }
         Marks::Groups(groups)
     }
 
@@ -341,7 +354,7 @@ const fn group(name: &'static str, look: Look) -> MarkGroup {
 
 /// The step that a share of one belongs to; the last one includes everything.
 fn step_of(share: f64) -> usize {
-    STEPS.iter().rposition(|&(_, from)| share >= from).unwrap_or(0)
+    STEPS.iter().rposition(|&(_, _, from)| share >= from).unwrap_or(0)
 }
 
 fn rows(trend: &[Spread], pair: Pair) -> Rows {
@@ -478,7 +491,7 @@ mod tests {
         let part = picture(&opened, &ask);
         let Marks::Groups(groups) = &part.marks else { panic!("few enough for points") };
         let names: Vec<_> = groups.iter().map(|group| group.name).collect();
-        assert_eq!(names, ["25–50 %", "50–75 %", UNKNOWN], "odd inputs have less than half");
+        assert_eq!(names, ["cached 25–50 %", "50–75 %", UNKNOWN], "odd inputs have less than half");
     }
 
     #[test]

@@ -83,14 +83,20 @@ pub fn value_marks(axis: Axis, bounds: (f64, f64), per_point: f64, room: f64) ->
     }
 }
 
-/// Decades, 2 and 5 between them where there is room, and even steps where less than a decade is
+/// Decades, 3 or 2 and 5 between them where there is room, and even steps where less than a decade is
 /// in sight.
 fn log_marks((low, high): (f64, f64), per_point: f64, room: f64) -> Vec<GridMark> {
     let decade = 1.0 / per_point.max(f64::MIN_POSITIVE);
     if decade < room {
         return marks(low, high, decimal_step(per_point * room).max(1.0));
     }
-    let digits: &[f64] = if decade >= 4.0 * room { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let digits: &[f64] = if decade >= 4.0 * room {
+        &[1.0, 2.0, 5.0]
+    } else if decade >= 2.2 * room {
+        &[1.0, 3.0]
+    } else {
+        &[1.0]
+    };
     let mut out = Vec::new();
     let mut power = low.floor();
     while power <= high && out.len() < 200 {
@@ -133,7 +139,8 @@ fn percentile_marks((low, high): (f64, f64), per_point: f64, room: f64) -> Vec<G
     let share = |place: f64| 1.0 - 10_f64.powf(-place);
     let step = decimal_step(room * per_point * (1.0 - share(low)) * LN_10);
     let even = marks(share(low), share(high), step).into_iter();
-    even.map(|mark| GridMark { value: -(1.0 - mark.value).log10(), step_size: high - low }).collect()
+    even.map(|mark| GridMark { value: -(1.0 - mark.value).log10(), step_size: high - low })
+        .collect()
 }
 
 /// The smallest step of a clock that is at least `least` seconds.

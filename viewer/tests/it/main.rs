@@ -6,6 +6,7 @@
 //! own rasteriser, and the real binary opens its window in an X server without a screen; where there
 //! is none, that one test says so and passes.
 
+mod cache;
 mod exports;
 mod growing;
 mod lateness;
@@ -17,7 +18,11 @@ mod requests;
 mod screenshots;
 mod shell;
 mod slo;
+mod spread;
 mod stage;
+mod throughput;
+mod timeline;
+mod users;
 #[cfg(target_os = "linux")]
 mod window;
 mod xy_plots;

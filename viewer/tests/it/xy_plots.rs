@@ -81,14 +81,28 @@ fn play(rules: [Rule; 2], over_time: bool) -> Play {
             let (title, height, fresh) = ("Curve", 250.0, true);
             let rules = &mut stage.rules;
             if stage.over_time {
-                let plot =
-                    TimePlot { id: "curve", title, height, picture, fresh, describe: None,
-                        controls: None, rules };
+                let plot = TimePlot {
+                    id: "curve",
+                    title,
+                    height,
+                    picture,
+                    fresh,
+                    describe: None,
+                    controls: None,
+                    rules,
+                };
                 plot.show(ui, &mut stage.choices);
             } else {
-                let plot =
-                    XyPlot { id: "curve", title, height, picture, fresh, describe: None,
-                        controls: None, rules };
+                let plot = XyPlot {
+                    id: "curve",
+                    title,
+                    height,
+                    picture,
+                    fresh,
+                    describe: None,
+                    controls: None,
+                    rules,
+                };
                 plot.show(ui, &mut stage.choices);
             }
             stage.moves += stage.rules.iter().filter(|rule| rule.moved).count();
@@ -108,7 +122,8 @@ fn goal_and_mark() -> [Rule; 2] {
 
 fn plot(play: &Play) -> Node<'_> {
     let is_plot = |node: &egui_kittest::kittest::AccessKitNode<'_>| {
-        node.role() == Role::Image && node.label().is_some_and(|found| found.starts_with("Curve plot."))
+        node.role() == Role::Image
+            && node.label().is_some_and(|found| found.starts_with("Curve plot."))
     };
     play.get(by().predicate(is_plot))
 }
@@ -209,10 +224,8 @@ fn a_goal_obeys_the_arrow_keys_once_it_has_the_keyboard() {
 
 #[test]
 fn goals_stand_in_time_plots_too() {
-    let rules = [
-        Rule::horizontal("goal", 0.5, 0).draggable(),
-        Rule::vertical("change", 4e9, 1).dashed(),
-    ];
+    let rules =
+        [Rule::horizontal("goal", 0.5, 0).draggable(), Rule::vertical("change", 4e9, 1).dashed()];
     let mut play = play(rules, true);
     let (from, to) = (at(&play, 0.3, 0.5), at(&play, 0.6, 0.25));
     drag(&mut play, from, to);
