@@ -24,6 +24,7 @@ pub mod dialog;
 pub mod following;
 pub mod icon;
 pub mod headless;
+mod imported;
 pub mod keys;
 pub mod load;
 pub mod notice;

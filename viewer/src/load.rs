@@ -21,6 +21,7 @@ use std::{
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use onbeat_shared::run::{Reader, Run, Tail};
 
+use crate::imported;
 use crate::opened::{OpenedRun, Stand};
 use crate::problem::{Kind, Problem};
 use crate::source::{Change, Source};
@@ -191,6 +192,15 @@ impl<W: Fn()> Following<'_, W> {
     fn follow(&self) -> Result<(), Problem> {
         let shared = &self.presence.shared;
         let mut log = Log::open(self.path)?;
+        if let Some(kind) = imported::kind(&mut log.source, self.path)? {
+            let opened = imported::open(kind, &mut log.source, self.path, &|share| {
+                shared.permille.store(thousandths(share), Ordering::Relaxed);
+                (self.presence.wake)();
+                !shared.cancelled.load(Ordering::Relaxed)
+            })?;
+            shared.end(Ok(opened));
+            return Ok(());
+        }
         let mut next_picture = FIRST_PICTURE_BYTES;
         log.catch_up(&mut |log| {
             shared.permille.store(thousandths(log.share()), Ordering::Relaxed);
@@ -375,6 +385,9 @@ fn thousandths(share: f32) -> u16 {
 /// A [`Problem`] that says what is wrong with the file and what to do.
 pub fn open(path: &Path, progress: &dyn Fn(f32) -> bool) -> Result<OpenedRun, Problem> {
     let mut log = Log::open(path)?;
+    if let Some(kind) = imported::kind(&mut log.source, path)? {
+        return imported::open(kind, &mut log.source, path, progress);
+    }
     log.catch_up(&mut |log| Ok(progress(log.share())))?;
     log.finish()
 }

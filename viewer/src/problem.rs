@@ -51,6 +51,13 @@ pub enum Kind {
     },
     /// Its header or manifest makes no sense.
     Unreadable(String),
+    /// It is another tool's result, and not as it should be.
+    Import {
+        /// The tool.
+        tool: String,
+        /// Where and what.
+        words: String,
+    },
     /// It became shorter while it was read.
     Shrank,
     /// Another file took its place while it was followed.
@@ -121,6 +128,7 @@ impl Problem {
             Kind::Short { .. } => "This log ends before anything was recorded",
             Kind::Newer { .. } => "A newer Onbeat wrote this log",
             Kind::Unreadable(_) => "This log cannot be read",
+            Kind::Import { .. } => "This result cannot be read",
             Kind::Shrank => "This file became shorter while it was read",
             Kind::Replaced => "Another file took this one's place",
             Kind::Io(_) => "This file could not be opened",
@@ -140,6 +148,7 @@ impl Problem {
             Kind::Empty => {
                 "It has no bytes at all. A run log has a header from its first moment.".to_owned()
             }
+            Kind::Import { tool, words } => format!("It is a result of {tool}: {words}."),
             Kind::Foreign(found) => format!("{} A run log begins with \\x89BEAT.", guess(found)),
             Kind::Short { bytes } => format!(
                 "It has {} of the 64 of its header, so the run was stopped at its very start.",
@@ -176,6 +185,9 @@ impl Problem {
                 "Nothing can be shown of it. Run `onbeat replay` again; if the run is just starting, \
                  try again in a moment."
                     .to_owned()
+            }
+            Kind::Import { tool, .. } => {
+                format!("Let {tool} write it again, or check that it was copied whole.")
             }
             Kind::Foreign(_) => {
                 "Open the .beat file that `onbeat replay` wrote. For a trace, use `onbeat inspect`."
@@ -245,6 +257,7 @@ mod tests {
             Kind::Short { bytes: 9 },
             Kind::Newer { version: 9, readable_from: 7 },
             Kind::Unreadable("no manifest".to_owned()),
+            Kind::Import { tool: "AIPerf".to_owned(), words: "line 2: no number".to_owned() },
             Kind::Shrank,
             Kind::Io("disk on fire".to_owned()),
             Kind::Cancelled,

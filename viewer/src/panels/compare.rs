@@ -147,7 +147,7 @@ fn curves_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         compare::Answer::Curves(curves) => Some(curves),
         compare::Answer::Deltas(_) => None,
     });
-    let mut plot_ui = |ui: &mut Ui, choices: &mut Choices, id, title: &str| {
+    let plot_ui = |ui: &mut Ui, choices: &mut Choices, id, title: &str| {
         let picture = curves.map(|curves: &Curves| match id {
             CDF => &curves.cdf,
             _ => &curves.percentiles,

@@ -106,9 +106,9 @@ impl Deltas {
             let both = [baseline, shown].map(|run| values(run, number, selection));
             let written = |value| number.words(value);
             let mean = (shares.is_empty()).then_some((Figure::Mean, "mean".to_owned()));
-            let quantiles = shares
-                .iter()
-                .map(|&share| (Figure::Quantile(share), quantity::percentile(share)));
+            let quantiles = shares.iter().map(|&share| {
+                (Figure::Quantile(share), format!("p{}", quantity::number(100.0 * share)))
+            });
             for (figure, suffix) in mean.into_iter().chain(quantiles) {
                 let name = format!("{name} {suffix}");
                 rows.push(Delta::of(name, [&both[0], &both[1]], figure, good, &written));
