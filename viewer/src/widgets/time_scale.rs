@@ -5,8 +5,7 @@
 //! a frame and the stretch of time that it stands for.
 
 use eframe::egui::{
-    self, CursorIcon, EventFilter, PointerButton, Pos2, Rect, Response, Stroke, Ui, Vec2, lerp,
-    remap,
+    self, CursorIcon, EventFilter, PointerButton, Pos2, Rect, Response, Stroke, Ui, Vec2, remap,
 };
 use onbeat_shared::units::RunNanos;
 
@@ -50,10 +49,12 @@ impl TimeScale {
     /// Where a time stands, in points; what lies far outside is brought nearer.
     #[must_use]
     pub fn x(&self, time: RunNanos) -> f32 {
-        let share = (seconds(time) - self.from) / (self.to - self.from).max(f64::MIN_POSITIVE);
-        let range = f64::from(self.frame.left())..=f64::from(self.frame.right());
+        let span = (self.to - self.from).max(f64::MIN_POSITIVE);
+        // A frame without width or time has every time at its left edge.
+        let share = ((seconds(time) - self.from) / span).clamp(-FAR, FAR);
+        let offset = (share * f64::from(self.frame.width())).clamp(-FAR, FAR);
         #[expect(clippy::cast_possible_truncation, reason = "a place on screen")]
-        let x = lerp(range, share).clamp(-FAR, FAR) as f32;
+        let x = self.frame.left() + offset as f32;
         x
     }
 
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(scale.x(RunNanos(0)), 300.0);
         assert_eq!(scale.time_at(pos2(300.0, 0.0)), RunNanos(0));
         assert_eq!(scale.time_at(pos2(-50.0, 0.0)), view.start, "brought into the frame");
-        assert_eq!(scale.x(RunNanos(i64::MAX)), 1e6, "brought nearer");
+        assert_eq!(scale.x(RunNanos(i64::MAX)), 1e6 + 100.0, "brought nearer");
     }
 
     #[test]

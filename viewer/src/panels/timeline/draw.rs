@@ -29,13 +29,15 @@ pub(super) const fn colour(palette: &Palette, kind: Kind) -> Color32 {
         Kind::Held => palette.warn,
         Kind::Failed => palette.bad,
         Kind::Cut | Kind::Open | Kind::Unsent => palette.weak,
+        Kind::Completed => palette.good,
+        Kind::Truncated => palette.warn,
         Kind::Stall => palette.data[data_colour::VERMILLION],
     }
 }
 
 /// The shading of a host stall.
 pub(super) fn stall_colour(palette: &Palette) -> Color32 {
-    theme::faded(colour(palette, Kind::Stall), 0.22)
+    theme::faded(colour(palette, Kind::Stall), 0.17)
 }
 
 /// A sheet that lanes are drawn on.
@@ -177,15 +179,18 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// A mark at the time a request was due, and a line until it left.
+    /// A mark at the time a request was due, and a line until it left; nothing where both are one
+    /// place on screen.
     fn due(&mut self, rect: Rect, due: RunNanos, sent: RunNanos) {
         let ink = colour(self.palette, Kind::Due);
+        if (self.scale.x(sent) - self.scale.x(due)).abs() < 1.0 {
+            return;
+        }
         let middle = rect.center().y;
         let line = Rect::from_x_y_ranges(rect.x_range(), middle..=middle + self.pixel);
         if let Some(way) = self.visible(line, due, sent) {
             self.fill(way, theme::faded(ink, 0.55));
         }
-        // It stands out above the bar, so that it is seen even where the request left at once.
         let tall = Rect::from_x_y_ranges(rect.x_range(), rect.top() - 2.0..=rect.bottom());
         if let Some(mark) = self.between(tall, due, due) {
             self.fill(mark, ink);

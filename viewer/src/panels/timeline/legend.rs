@@ -45,6 +45,8 @@ const fn words(kind: Kind) -> &'static str {
         Kind::Cut => "cancelled",
         Kind::Open => "no end in the log",
         Kind::Unsent => "never sent",
+        Kind::Completed => "user completed",
+        Kind::Truncated => "user truncated",
         Kind::Stall => "host stall",
     }
 }
@@ -74,7 +76,10 @@ fn sign_ui(ui: &mut Ui, palette: &Palette, kind: Kind) {
                 painter.line_segment([centre - way, centre + way], stroke);
             }
         }
-        Kind::Cut => {
+        Kind::Completed => {
+            painter.circle_filled(centre, 3.0, ink);
+        }
+        Kind::Cut | Kind::Truncated => {
             painter.rect_filled(Rect::from_center_size(centre, vec2(2.0, SIGN)), 0.0, ink);
         }
         Kind::Open => {

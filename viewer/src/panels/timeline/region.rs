@@ -174,6 +174,7 @@ fn name_ui(ui: &mut Ui, lane: &Lane, line: Rect, palette: &Palette) -> Response 
             .layout(egui::Layout::left_to_right(egui::Align::Center)),
     );
     child.spacing_mut().button_padding = vec2(2.0, 0.0);
+    child.spacing_mut().interact_size.y = LANE_HEIGHT;
     let response = child.add(Button::new(text).frame(false).truncate());
     response.widget_info(|| {
         let words = quantity::counted(lane.requests as u64, "request");

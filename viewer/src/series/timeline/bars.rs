@@ -96,6 +96,10 @@ pub enum Kind {
     Open,
     /// One that never left.
     Unsent,
+    /// A user that played its list to the end.
+    Completed,
+    /// A user that ended at the context limit.
+    Truncated,
     /// A stall of the host.
     Stall,
 }
@@ -483,6 +487,10 @@ fn kinds(lane: &Lane, window: Window) -> BTreeSet<Kind> {
     };
     add(Kind::Held, !lane.waits.is_empty());
     add(Kind::Unsent, !lane.unsent.is_empty());
+    let left = lane.life.and_then(|life| life.ended);
+    let left = left.filter(|(end, _)| window.view.contains(*end)).map(|(_, left)| left);
+    add(Kind::Completed, left == Some(Left::Completed));
+    add(Kind::Truncated, left == Some(Left::Truncated));
     match &lane.body {
         Body::Strip(strip) => {
             for step in &strip.steps {

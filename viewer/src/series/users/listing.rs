@@ -41,10 +41,10 @@ pub const PERIODS: [GridColumn; 16] = [
     number("Input/s", 62.0, "Input tokens per second, at the first token"),
     number("Output/s", 62.0, "Output tokens per second, when their chunk arrived"),
     number("In flight", 58.0, "Requests in flight at its end"),
-    number("New tokens", 72.0, "Tokens that no cache can have had: what the budget counts"),
-    number("Work. set", 68.0, "Tokens of all blocks that were used lately"),
+    number("New tokens", 78.0, "Tokens that no cache can have had: what the budget counts"),
+    number("Work. set", 66.0, "Tokens of all blocks that were used lately"),
     number("Added", 48.0, "Users that the ramp added at its end"),
-    text("Because", 210.0, "Why the ramp added users, or did not"),
+    text("Because", 200.0, "Why the ramp added users, or did not"),
 ];
 
 /// The columns of the table of waits.
@@ -103,22 +103,24 @@ pub fn period_cell(period: &Period, limit_ms: Option<f64>, column: usize) -> Opt
         6 => ttft(period.ttft_ms.as_ref().map(|ttft| ttft.p50)),
         7 => ttft(period.ttft_ms.as_ref().map(|ttft| ttft.p95)),
         8 => rate(period.requests.per_s),
-        9 => rate(period.tokens.input_per_s),
-        10 => rate(period.tokens.output_per_s),
+        9 => period.tokens.input_per_s.map(tokens),
+        10 => period.tokens.output_per_s.map(tokens),
         11 => Some(quantity::count(period.requests.in_flight)),
-        12 => ramp.map(|ramp| tokens(ramp.new_tokens)),
-        13 => ramp.map(|ramp| tokens(ramp.working_set_tokens)),
+        12 => ramp.map(|ramp| tokens(ramp.new_tokens as f64)),
+        13 => ramp.map(|ramp| tokens(ramp.working_set_tokens as f64)),
         14 => ramp.map(|ramp| count(ramp.added)),
         _ => ramp.map(|ramp| ramp.reason.words().to_owned()),
     }
 }
 
 /// A large number of tokens: `11.6 M`.
-fn tokens(count: u64) -> String {
-    match count {
-        0..=99_999 => quantity::count(count),
-        100_000..=999_999 => format!("{} k", quantity::number(count as f64 / 1e3)),
-        _ => format!("{} M", quantity::number(count as f64 / 1e6)),
+fn tokens(count: f64) -> String {
+    if count < 99_999.5 {
+        quantity::number(count)
+    } else if count < 999_500.0 {
+        format!("{} k", quantity::number(count / 1e3))
+    } else {
+        format!("{} M", quantity::number(count / 1e6))
     }
 }
 

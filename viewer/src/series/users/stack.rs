@@ -140,7 +140,7 @@ impl Stack {
         for (layer, &(name, colour)) in self.layers.iter().enumerate() {
             let own = stairs.heights.iter().flat_map(|heights| [f64::from(heights[layer]); 2]);
             let high: Vec<f64> = low.iter().zip(own).map(|(low, own)| low + own).collect();
-            let edge = xs.iter().zip(&high).map(|(&x, &y)| PlotPoint::new(x, y)).collect();
+            let segments = edge(&xs, &low, &high);
             let steps: Vec<(RunNanos, f64)> =
                 self.changes.iter().map(|change| (change.0, f64::from(change.1[layer]))).collect();
             lines.push(Line {
@@ -148,7 +148,7 @@ impl Stack {
                 colour,
                 dashed: false,
                 filled: false,
-                segments: vec![edge],
+                segments,
                 readout: Readout::Steps(Arc::from(steps)),
             });
             bands.push(Band {
@@ -161,7 +161,6 @@ impl Stack {
             });
             low = high;
         }
-        // The lowest layer's edge is drawn last, so that no layer of no height hides it.
         (bands, lines)
     }
 
@@ -201,6 +200,20 @@ impl Stack {
             at_end.unwrap_or_default()
         )
     }
+}
+
+/// The upper edge of a layer, where it has a height at all.
+fn edge(xs: &[f64], low: &[f64], high: &[f64]) -> Vec<Vec<PlotPoint>> {
+    let points: Vec<Option<PlotPoint>> = xs
+        .iter()
+        .zip(low.iter().zip(high))
+        .map(|(&x, (low, &high))| (high > *low).then(|| PlotPoint::new(x, high)))
+        .collect();
+    points
+        .split(Option::is_none)
+        .filter(|part| !part.is_empty())
+        .map(|part| part.iter().flatten().copied().collect())
+        .collect()
 }
 
 #[cfg(test)]

@@ -24,6 +24,9 @@ fn compared(period: &Period) -> Option<f64> {
     period.ramp?.ttft_ms.map(|ttft| ttft * 1e6)
 }
 
+/// The largest value over the smallest from which heights are powers of ten.
+const WIDE: f64 = 25.0;
+
 /// The plot for a view.
 pub(super) fn picture(opened: &OpenedRun, view: TimeRange) -> Picture {
     let periods = opened.people.periods(opened);
@@ -48,15 +51,24 @@ pub(super) fn picture(opened: &OpenedRun, view: TimeRange) -> Picture {
     };
     let figures: Vec<Figure<'_>> =
         figures.into_iter().chain(limit.is_some().then_some(allowed)).collect();
-    let largest = periods[periods_in(periods, view)]
-        .iter()
-        .flat_map(|period| figures.iter().filter_map(|figure| (figure.value)(period)))
-        .fold(0.0, f64::max);
-    let axis = HeightAxis::Time(TimeUnit::fitting(largest));
+    let near = &periods[periods_in(periods, view)];
+    let values = || {
+        near.iter().flat_map(|period| figures.iter().filter_map(|figure| (figure.value)(period)))
+    };
+    let largest = values().fold(0.0, f64::max);
+    let smallest = values().fold(f64::INFINITY, f64::min);
+    // Where the limit is far away, even steps would press all else to the ground.
+    let is_wide = smallest > 0.0 && largest > WIDE * smallest;
+    let axis =
+        if is_wide { HeightAxis::LogTime } else { HeightAxis::Time(TimeUnit::fitting(largest)) };
+    let bounds = match axis {
+        HeightAxis::LogTime => (smallest.log10() - 0.15, largest.log10() + 0.15),
+        _ => from_zero(axis.place(largest).unwrap_or(0.0)),
+    };
     let no_data = periods.iter().all(|period| period.ttft_ms.is_none());
     Picture {
         lines: period_lines(periods, &figures, axis, with_margin(opened, view)),
-        bounds: from_zero(axis.place(largest).unwrap_or(0.0)),
+        bounds,
         axis,
         table: table(periods, &figures, Cell::Duration, within_run(opened, view)),
         note: "by assessment period".to_owned(),
