@@ -190,7 +190,8 @@ fn a_goal_follows_the_pointer_and_comes_to_rest_at_a_round_value() {
     assert!(play.state().moves > 0);
     assert_eq!(shown(&mut play), None, "the plot did not move");
     // A drag beside the line moves the plot instead.
-    wheel(&mut play, at(&play, 0.8, 0.5), 240.0);
+    let pointer = at(&play, 0.8, 0.5);
+    wheel(&mut play, pointer, 240.0);
     let before = shown(&mut play).expect("zoomed");
     let (from, to) = (at(&play, 0.9, 0.2), at(&play, 0.8, 0.2));
     drag(&mut play, from, to);
@@ -239,7 +240,8 @@ fn goals_stand_in_time_plots_too() {
 #[test]
 fn wheel_keys_and_double_click_move_the_view_and_bring_it_back() {
     let mut play = play(goal_and_mark(), false);
-    wheel(&mut play, at(&play, 0.2, 0.5), 240.0);
+    let pointer = at(&play, 0.2, 0.5);
+    wheel(&mut play, pointer, 240.0);
     let zoomed = shown(&mut play).expect("zoomed");
     assert!((zoomed.xs.1 - zoomed.xs.0 - 1.5).abs() < 0.1, "{zoomed:?}");
     let pos = at(&play, 0.3, 0.3);
@@ -268,7 +270,8 @@ fn wheel_keys_and_double_click_move_the_view_and_bring_it_back() {
 #[test]
 fn the_legend_reads_every_line_at_the_pointer() {
     let mut play = play(goal_and_mark(), false);
-    play.event(Event::PointerMoved(at(&play, 1.0 / 3.0, 0.3)));
+    let pointer = at(&play, 1.0 / 3.0, 0.3);
+    play.event(Event::PointerMoved(pointer));
     play.run_ok();
     assert!(reads(&play, "at 10.0 ms") || reads(&play, "at 10.1 ms") || reads(&play, "at 9.9"));
     assert!(reads(&play, "goodput 33."));
