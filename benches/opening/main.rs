@@ -120,6 +120,17 @@ fn open(path: &Path) -> Result<()> {
     }
     let last = last.ok_or_else(|| Error::other("it ended without a picture"))?;
     let peak = memory::high_water(std::process::id());
+    let t = monotonic_ns();
+    let again = onbeat_viewer::opened::OpenedRun::standing(path.to_owned(), 1, last.run.clone(), onbeat_viewer::opened::Stand::Growing);
+    eprintln!("standing {} us", (monotonic_ns() - t) / 1000);
+    let t = monotonic_ns();
+    again.report();
+    eprintln!("report {} us", (monotonic_ns() - t) / 1000);
+    let t = monotonic_ns();
+    eprintln!("flight {} us", (monotonic_ns() - t) / 1000);
+    let t = monotonic_ns();
+    drop(again);
+    eprintln!("drop {} us", (monotonic_ns() - t) / 1000);
     let line = json!({
         "first_ms": first,
         "complete_ms": complete,

@@ -68,6 +68,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows.extend(streams());
     rows.extend(interference());
     rows.extend(before_zero());
+    rows.extend(viewer());
     rows.extend(drivers());
     rows
 }
@@ -223,6 +224,22 @@ fn before_zero() -> Vec<Row> {
             .check("peak_memory_mib", Bound::Most(1_024.0)),
     ]);
     rows
+}
+
+/// A log of a million requests and thirty million content events.
+fn viewer() -> [Row; 4] {
+    [
+        Row::new("30 million chunks in the viewer: until the first picture", "opening", " ms")
+            .check("first_picture_ms_median", Bound::Most(1_000.0))
+            .beside("complete_ms_median", " ms until all of it"),
+        Row::new("the same: peak memory over the log's size, opened", "opening", "x")
+            .check("peak_of_file", Bound::Most(1.5)),
+        Row::new("the same: median and p99 of a frame, in every panel", "frames", " ms")
+            .check("median_ms", Bound::Most(8.0))
+            .check("p99_ms", Bound::Most(16.0)),
+        Row::new("the same: peak memory over the log's size, every panel shown", "frames", "x")
+            .check("peak_of_file", Bound::Most(1.5)),
+    ]
 }
 
 fn drivers() -> Vec<Row> {

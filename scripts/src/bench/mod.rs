@@ -45,6 +45,8 @@ struct Programs {
     replay: PathBuf,
     startup: PathBuf,
     micro: PathBuf,
+    /// Those that measure the viewer.
+    viewer: [PathBuf; 2],
 }
 
 /// Entry point.
@@ -68,7 +70,8 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         return keep(root, &results, Some(peer));
     }
     process::run(replay.args(&asked.rest).args(&asked.words))?;
-    for program in [&programs.startup, &programs.micro] {
+    let [opening, frames] = &programs.viewer;
+    for program in [&programs.startup, &programs.micro, opening, frames] {
         let mut command = programs.command(program, root, &results);
         process::run(command.arg("--bench").args(&asked.words))?;
     }
@@ -128,7 +131,8 @@ fn build(root: &Path) -> Result<Programs, String> {
         built(root, &benches, name, "bench")
     };
     let (replay, startup, micro) = (bench("replay")?, bench("startup")?, bench("micro")?);
-    Ok(Programs { engine, replay, startup, micro })
+    let viewer = [bench("opening")?, bench("frames")?];
+    Ok(Programs { engine, replay, startup, micro, viewer })
 }
 
 /// Runs Cargo and returns the program of this name that it built or found built.
