@@ -296,11 +296,8 @@ impl Dialog {
                         (true, "Newest first", "What was changed last comes first"),
                     ],
                 );
-                if before != self.newest_first
-                    && let Some(listing) = &mut self.listing
-                {
-                    browse::order(&mut listing.entries, self.newest_first);
-                    self.find();
+                if before != self.newest_first {
+                    self.order_anew();
                 }
                 let home = self.home.clone();
                 if let Some(home) = home.filter(|_| ui.button("Home").clicked()) {
@@ -312,6 +309,14 @@ impl Dialog {
             self.go(place, ui.ctx());
             self.focus = true;
         }
+    }
+
+    fn order_anew(&mut self) {
+        if let Some(listing) = &mut self.listing {
+            browse::order(&mut listing.entries, self.newest_first);
+            self.find();
+        }
+        self.focus = true;
     }
 
     /// The list. Returns the entry that was clicked twice.
@@ -390,6 +395,7 @@ impl Dialog {
         response.widget_info(|| {
             egui::WidgetInfo::selected(egui::Role::ListBoxOption, true, chosen, label.clone())
         });
+        ui.ctx().accesskit_node_builder(response.id, |node| node.set_selected(chosen));
         if response.clicked() {
             let path = entry.path.clone();
             let is_file = !entry.is_folder;

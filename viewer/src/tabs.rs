@@ -242,6 +242,7 @@ impl Tabs {
 
     /// A run that was on its way has something to show.
     fn open_with(&mut self, place: usize, opened: OpenedRun, ctx: &Context) {
+        self.opened.push(opened.path.clone());
         let mut open = OpenTab::new(self.derived(opened, ctx), self.first_range);
         if let Tab::Loading(loading) = self.tabs.remove(place) {
             open = open.growing(loading);
