@@ -56,6 +56,8 @@ struct State<Q: Question> {
     subject: Arc<Q::Subject>,
     /// How often the subject was renewed.
     generation: u64,
+    /// Earlier subjects: freeing one takes longer than a frame may, so a worker does it.
+    old: Vec<Arc<Q::Subject>>,
     slots: HashMap<Q::Slot, Slot<Q>>,
     /// Slots with a question nobody has started on, oldest first.
     waiting: VecDeque<Q::Slot>,
@@ -124,10 +126,14 @@ impl<Q: Question> Derived<Q> {
 
     /// From now on questions are about a later state of the subject.
     pub fn renew(&mut self, subject: Arc<Q::Subject>) {
-        self.subject = Arc::clone(&subject);
+        let shown = std::mem::replace(&mut self.subject, Arc::clone(&subject));
         let mut state = self.desk.lock();
         state.subject = subject;
         state.generation += 1;
+        if !self.inline {
+            state.old.push(shown);
+            self.desk.work.notify_one();
+        }
         for slot in state.slots.values_mut() {
             let old = slot.answers.len().saturating_sub(1);
             slot.answers.drain(..old);
@@ -166,7 +172,8 @@ impl<Q: Question> Drop for Derived<Q> {
 impl<Q: Question> Desk<Q> {
     fn new(subject: Arc<Q::Subject>, wake: Box<dyn Fn() + Send + Sync>) -> Self {
         let (slots, waiting) = (HashMap::new(), VecDeque::new());
-        let state = State { subject, generation: 0, slots, waiting, closed: false };
+        let old = Vec::new();
+        let state = State { subject, generation: 0, old, slots, waiting, closed: false };
         Self { state: Mutex::new(state), work: Condvar::new(), wake }
     }
 
@@ -241,6 +248,13 @@ impl<Q: Question> Desk<Q> {
         loop {
             if state.closed {
                 return None;
+            }
+            let old = std::mem::take(&mut state.old);
+            if !old.is_empty() {
+                drop(state);
+                drop(old);
+                state = self.lock();
+                continue;
             }
             if let Some(question) = state.take() {
                 let (generation, subject) = (state.generation, Arc::clone(&state.subject));

@@ -36,7 +36,6 @@ const UNSAFE: &[&str] = &[
     "engine/src/trace/mmap.rs",
     "engine/tests/counting/mod.rs",
     "tests/alloc.rs",
-    "viewer/src/mapped.rs",
 ];
 
 pub(super) fn check(file: &File, masked: &Masked, problems: &mut Vec<Problem>) {
