@@ -55,7 +55,10 @@ pub enum AxisScale {
 /// The narrowest stretch that can be shown on a logarithmic axis (decades): three digits still tell
 /// its grid lines apart.
 const NARROWEST_LOG: f64 = 0.05;
-/// The same on an axis of percentiles.
+/// What a logarithmic axis shows at least unless it is zoomed (decades): less would make much of
+/// little.
+const SHORTEST_LOG: f64 = 0.5;
+/// The narrowest stretch on an axis of percentiles.
 const NARROWEST_PERCENTILE: f64 = 0.2;
 /// The same on a linear one, as a share of all of it.
 const NARROWEST_SHARE: f64 = 1e-3;
@@ -185,7 +188,7 @@ impl Axis {
             AxisScale::Percentile => (low, high.max(low + 1.0)),
             AxisScale::Log10 => {
                 let room = (0.03 * (high - low)).max(0.04);
-                let short = (1.0 - (high - low)).max(0.0) / 2.0;
+                let short = (SHORTEST_LOG - (high - low)).max(0.0) / 2.0;
                 (low - room - short, high + room + short)
             }
             AxisScale::Linear => {

@@ -6,12 +6,12 @@
 //! nothing: clicks on headings and rows are given back to whoever draws it.
 
 use eframe::egui::{
-    self, Color32, EventFilter, FontSelection, Id, Rect, Response, RichText, ScrollArea, Sense, Stroke, TextWrapMode,
-    Ui, WidgetInfo, WidgetText, pos2, vec2,
+    self, Color32, EventFilter, FontSelection, Id, Rect, Response, RichText, ScrollArea, Sense,
+    Stroke, TextWrapMode, Ui, WidgetInfo, WidgetText, pos2, vec2,
 };
 
 use crate::quantity::NO_DATA_CELL;
-use crate::theme::{GRID, Palette, ROW_HEIGHT, Type};
+use crate::theme::{GRID, Palette, ROW_HEIGHT, Type, faded};
 
 /// One column.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,7 +91,10 @@ impl Grid<'_> {
                     let size = vec2(least.max(room), self.height);
                     let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
                     let below = if fits { 0.0 } else { ACROSS };
-                    let rect = rect.with_max_y(rect.bottom() - below);
+                    // A row is in sight or not, but for the one on its way.
+                    let rows = ((self.height - below - HEADING_HEIGHT) / ROW_HEIGHT).floor();
+                    let height = HEADING_HEIGHT + rows.max(1.0) * ROW_HEIGHT;
+                    let rect = rect.with_max_y(rect.top() + height);
                     self.parts_ui(ui, rect, &response, stretch)
                 })
                 .inner
@@ -109,15 +112,17 @@ impl Grid<'_> {
         let mut first: f64 = ui.data(|data| data.get_temp(key)).unwrap_or(0.0);
         first = self.revealed(first, in_sight);
         first = scrolled(ui, response, first);
-        if last > 0.0 {
-            let edge = sight.right().max(body.left() + BAR_WIDTH);
-            let bar = Rect::from_min_max(pos2(edge - BAR_WIDTH, body.top()), pos2(edge, body.bottom()));
-            first = bar_ui(ui, self.name, bar, first, in_sight, last);
-        }
         first = first.clamp(0.0, last);
-        ui.data_mut(|data| data.insert_temp(key, first));
         let row = self.rows_ui(ui, body, first, stretch);
         let heading = self.heading_ui(ui, heading, stretch);
+        let mut next = first;
+        if last > 0.0 {
+            let edge = sight.right().max(body.left() + BAR_WIDTH);
+            let from = pos2(edge - BAR_WIDTH, body.top());
+            let bar = Rect::from_min_max(from, pos2(edge, body.bottom()));
+            next = bar_ui(ui, self.name, bar, first, in_sight, last).clamp(0.0, last);
+        }
+        ui.data_mut(|data| data.insert_temp(key, next));
         self.focus_ui(ui, rect, row.is_some() || heading.is_some());
         GridAct { row, heading, page: whole(in_sight).max(1), first: whole(first.ceil()) }
     }
@@ -149,9 +154,9 @@ impl Grid<'_> {
         let room = ((in_sight - 1.0) / 2.0).clamp(0.0, 1.0);
         // From far away into the middle, from near just into sight.
         if (reveal - first).abs() > 2.0 * in_sight {
-            return reveal - in_sight / 2.0;
+            return (reveal - in_sight / 2.0).floor();
         }
-        first.min(reveal - room).max(reveal + 1.0 + room - in_sight)
+        first.min(reveal - room).max((reveal + 1.0 + room - in_sight).ceil())
     }
 
     fn rows_ui(&self, ui: &mut Ui, body: Rect, first: f64, stretch: f32) -> Option<usize> {
@@ -213,9 +218,7 @@ impl Grid<'_> {
             let mark = line.with_max_x(line.left() + 3.0);
             painter.rect_filled(mark, 0.0, palette.accent);
         }
-        response.widget_info(|| {
-            WidgetInfo::selected(egui::Role::Row, true, chosen, label.clone())
-        });
+        response.widget_info(|| WidgetInfo::selected(egui::Role::Row, true, chosen, label.clone()));
         response
     }
 
@@ -246,7 +249,13 @@ impl Grid<'_> {
                 Some(false) => " ↑",
             };
             let text = RichText::new(format!("{}{arrow}", column.heading));
-            cell_ui(ui, &painter, slot, text.font(Type::Small.font()).color(colour), column.is_text);
+            cell_ui(
+                ui,
+                &painter,
+                slot,
+                text.font(Type::Small.font()).color(colour),
+                column.is_text,
+            );
             response.widget_info(|| {
                 let how = match sorted {
                     None => "",
@@ -305,8 +314,10 @@ fn bar_ui(ui: &Ui, name: &str, bar: Rect, first: f64, in_sight: f64, last: f64) 
     let rect = Rect::from_min_size(pos2(bar.left() + 2.0, top), vec2(bar.width() - 4.0, thumb));
     let lit = response.hovered() || response.dragged();
     ui.painter().rect_filled(bar, 0.0, palette.card);
-    ui.painter().rect_filled(rect, 3.0, if lit { palette.weak } else { palette.edge });
-    response.widget_info(|| WidgetInfo::labeled(egui::Role::ScrollBar, true, format!("{name}: scroll")));
+    ui.painter().rect_filled(rect, 3.0, if lit { palette.weak } else { faded(palette.weak, 0.5) });
+    response.widget_info(|| {
+        WidgetInfo::labeled(egui::Role::ScrollBar, true, format!("{name}: scroll"))
+    });
     first
 }
 

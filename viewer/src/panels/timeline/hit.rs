@@ -3,7 +3,6 @@
 use eframe::egui::{Pos2, Rect};
 
 use crate::series::timeline::bars::{Body, Lane, Shown};
-use crate::theme::LANE_HEIGHT;
 use crate::widgets::time_scale::TimeScale;
 
 /// How far beside a bar it can still be pointed at (points).
@@ -32,20 +31,22 @@ pub(super) struct Rows {
     pub(super) frame: Rect,
     /// The lane at its top, with a fraction.
     pub(super) top: f64,
+    /// Height of a lane.
+    pub(super) height: f32,
 }
 
 impl Rows {
     /// The strip of the screen that a lane has.
     pub(super) fn of_lane(&self, lane: usize) -> Rect {
         #[expect(clippy::cast_possible_truncation, reason = "a place on screen")]
-        let offset = ((lane as f64 - self.top) * f64::from(LANE_HEIGHT)) as f32;
+        let offset = ((lane as f64 - self.top) * f64::from(self.height)) as f32;
         let top = self.frame.top() + offset;
-        Rect::from_x_y_ranges(self.frame.x_range(), top..=top + LANE_HEIGHT)
+        Rect::from_x_y_ranges(self.frame.x_range(), top..=top + self.height)
     }
 
     /// The lane at a height.
     pub(super) fn lane_at(&self, y: f32) -> Option<usize> {
-        let lane = self.top + f64::from((y - self.frame.top()) / LANE_HEIGHT);
+        let lane = self.top + f64::from((y - self.frame.top()) / self.height);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

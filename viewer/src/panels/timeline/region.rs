@@ -40,12 +40,12 @@ pub(super) fn show(ui: &mut Ui, scene: &mut Scene<'_>, height: f32, id: &'static
     let view = scene.choices.view();
     let names = names_width(width);
     let frame_size = vec2((width - names - scroll_bar::WIDTH).max(60.0), height - AXIS);
-    let page = f64::from(frame_size.y / LANE_HEIGHT);
+    let most = f64::from(frame_size.y / LANE_HEIGHT);
     let shown = scene.derived.ask(&Ask::Timeline(timeline::Ask::Lanes {
         view,
         width: width_in_steps(frame_size.x),
         first: first_of_block(scene.choices.timeline.top),
-        count: lanes_to_ask_for(page),
+        count: lanes_to_ask_for(most),
         which: scene.choices.timeline.which(scene.choices.filter.clone()),
     }));
     let lanes = shown.answer.as_deref().and_then(Answer::timeline).and_then(|a| a.lanes());
@@ -58,9 +58,11 @@ pub(super) fn show(ui: &mut Ui, scene: &mut Scene<'_>, height: f32, id: &'static
     };
     let frame = Rect::from_min_size(all.min + vec2(names, 0.0), frame_size);
     let total = lanes.lanes.len();
+    let lane_height = lane_height(frame_size.y, total);
+    let page = f64::from(frame_size.y / lane_height);
     let top = scroll(ui, all, scene.choices.timeline.top, total, page);
     scene.choices.timeline.top = top;
-    let rows = Rows { frame, top };
+    let rows = Rows { frame, top, height: lane_height };
     let scale = TimeScale::of_view(frame, view);
     let column = Rect::from_min_max(all.min, pos2(frame.left(), frame.bottom()));
     names_ui(ui, scene, lanes, &rows, column);
@@ -79,6 +81,11 @@ pub(super) fn show(ui: &mut Ui, scene: &mut Scene<'_>, height: f32, id: &'static
 /// The room for the names of lanes.
 fn names_width(width: f32) -> f32 {
     (width * 0.2).clamp(90.0, 210.0).round()
+}
+
+/// Few lanes are taller, so that they fill the frame.
+fn lane_height(room: f32, total: usize) -> f32 {
+    (room / total.max(1) as f32).floor().clamp(LANE_HEIGHT, 1.6 * LANE_HEIGHT)
 }
 
 /// The width in steps, so that dragging the window's edge does not ask anew for each point.
@@ -174,7 +181,7 @@ fn name_ui(ui: &mut Ui, lane: &Lane, line: Rect, palette: &Palette) -> Response 
             .layout(egui::Layout::left_to_right(egui::Align::Center)),
     );
     child.spacing_mut().button_padding = vec2(2.0, 0.0);
-    child.spacing_mut().interact_size.y = LANE_HEIGHT;
+    child.spacing_mut().interact_size.y = 0.0;
     let response = child.add(Button::new(text).frame(false).truncate());
     response.widget_info(|| {
         let words = quantity::counted(lane.requests as u64, "request");

@@ -27,6 +27,8 @@ pub struct CurveAnswer {
     pub picture: Picture,
     /// What the server says it had, in per cent.
     pub reported: Option<f64>,
+    /// The size of a cache that would have had as much, in tokens.
+    pub capacity: Option<f64>,
     /// What that means, in a sentence; empty where there is no curve.
     pub words: String,
 }
@@ -54,13 +56,21 @@ pub fn answer(opened: &OpenedRun, selection: &Selection) -> CurveAnswer {
         Err(reason) if run.manifest.cache_curve.is_empty() => {
             let empty = Some(reason_words(reason).to_owned());
             let picture = Picture { empty, summary: "No data.".to_owned(), ..Picture::default() };
-            return CurveAnswer { picture, reported: None, words: String::new() };
+            return CurveAnswer { picture, ..CurveAnswer::default() };
         }
         Err(_) => Source::Planned(run.manifest.cache_curve.clone()),
     };
-    let words = words(source.sizes(), source.servers(), reported);
+    let found = reported.map(|rate| capacity_at(source.sizes(), rate));
+    let words = match reported.zip(found) {
+        Some((rate, found)) => words(rate, found, source.servers()),
+        None => "The server reports no cached tokens to compare with.".to_owned(),
+    };
+    let capacity = match found {
+        Some(Capacity::About(tokens)) => Some(rounded(tokens)),
+        _ => None,
+    };
     let picture = picture(&source, &words);
-    CurveAnswer { picture, reported: reported.map(|rate| rate * 100.0), words }
+    CurveAnswer { picture, reported: reported.map(|rate| rate * 100.0), capacity, words }
 }
 
 impl Source {
@@ -106,6 +116,7 @@ fn picture(source: &Source, words: &str) -> Picture {
     let summary = format!("From nothing to {} of the tokens. {words}", quantity::percent(most));
     Picture {
         across: Across::Value(across),
+        reach: reach(across, sizes),
         lines: vec![Line {
             name: "simulated cache",
             colour: data_colour::GREEN,
@@ -134,14 +145,19 @@ const fn reason_words(reason: NoCurve) -> &'static str {
     }
 }
 
+/// What the plot shows: from where the curve leaves the ground to its end.
+fn reach(across: Axis, sizes: &[CacheSize]) -> (f64, f64) {
+    let begins = sizes.partition_point(|size| size.ideal_hit_rate <= 0.0).saturating_sub(1);
+    let size = |size: Option<&CacheSize>| size.map_or(1.0, |size| size.cache_tokens as f64);
+    across.bounds(size(sizes.get(begins)), size(sizes.last()))
+}
+
 /// What the reported rate says of the server's cache.
-fn words(sizes: &[CacheSize], servers: usize, reported: Option<f64>) -> String {
-    let Some(rate) = reported else {
-        return "The server reports no cached tokens to compare with.".to_owned();
-    };
-    let (share, each) = (quantity::percent(rate), if servers > 1 { " on each server" } else { "" });
+fn words(rate: f64, found: Capacity, servers: usize) -> String {
+    let each = if servers > 1 { " on each server" } else { "" };
+    let share = quantity::percent(rate);
     let tokens = |tokens: f64| quantity::number(rounded(tokens));
-    match capacity_at(sizes, rate) {
+    match found {
         Capacity::About(size) => format!(
             "The reported {share} is what a cache of about {} tokens{each} would have had.",
             tokens(size)
@@ -182,6 +198,11 @@ mod tests {
         assert!(points.iter().all(|point| (0.0..=100.0).contains(&point.y)));
         assert!(found.reported.is_some_and(|rate| rate > 10.0), "{:?}", found.reported);
         assert!(found.words.contains("about"), "{}", found.words);
+        let place = found.capacity.expect("a size").log10();
+        let below = points.iter().rev().find(|point| point.x <= place).expect("a point");
+        assert!((below.y - found.reported.expect("reported")).abs() < 5.0);
+        let (from, to) = found.picture.reach;
+        assert!(from < place && place < to);
         assert_eq!(found.picture.table.len(), points.len());
         let range = Some(opened.whole().widened(-0.3));
         let part = answer(&opened, &Selection { range, filter: None });

@@ -423,7 +423,8 @@ mod tests {
         let opened = opened(&sample.bytes());
         let shown = picture(&opened, opened.whole(), None, Scale::Log);
         assert!(shown.note.contains("1 not late, at the edge"), "{}", shown.note);
-        let Marks::Points { points, .. } = &shown.marks else { panic!("few requests") };
+        let Marks::Groups(groups) = &shown.marks else { panic!("two cores") };
+        let points = &groups[0].points;
         assert_eq!(points.len(), 2);
         assert!(points.iter().any(|point| point.y <= shown.bounds.0));
     }

@@ -4,6 +4,7 @@ use onbeat_shared::{
     metrics::{
         concurrency,
         life::{self, Phase, PhaseKind},
+        throughput,
     },
     run::Run,
     units::RunNanos,
@@ -34,6 +35,8 @@ pub struct Details {
     pub error: Option<String>,
     /// The requests of its session, by turn; itself among them.
     pub turns: Vec<u32>,
+    /// When those of them that left were on their way, by time, thinned.
+    pub turn_spans: Vec<(u32, TimeRange)>,
     /// Requests near it, by when they were sent; itself among them.
     pub neighbours: Vec<Neighbour>,
 }
@@ -88,8 +91,8 @@ impl Near {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Itself => "this one",
-            Self::Core => "same core",
-            Self::Connection => "same connection",
+            Self::Core => "core",
+            Self::Connection => "connection",
         }
     }
 }
@@ -102,12 +105,14 @@ impl Near {
 pub fn details(opened: &OpenedRun, request: u32) -> Details {
     let run = &opened.run;
     let i = request as usize;
+    let turns = turns(run, i);
     Details {
         request,
         waterfall: waterfall(run, i),
         facts: facts(opened, i),
         error: run.error_text(i).map(escaped),
-        turns: turns(run, i),
+        turn_spans: turn_spans(run, i, &turns),
+        turns,
         neighbours: neighbours(opened, request),
     }
 }
@@ -252,6 +257,28 @@ fn turns(run: &Run, i: usize) -> Vec<u32> {
     let mut turns: Vec<u32> = places.map(|(place, _)| place).collect();
     turns.sort_by_key(|&place| run.plan[place as usize].turn);
     turns
+}
+
+/// From sending to end of each turn. Of those that are closer than a pixel, the longest stays, and
+/// request `i` always does.
+fn turn_spans(run: &Run, i: usize, turns: &[u32]) -> Vec<(u32, TimeRange)> {
+    let span = |&turn: &u32| {
+        let sent = run.requests.sent(turn as usize)?;
+        let end = throughput::last_stamp(run, turn as usize)?;
+        Some((turn, TimeRange::between(sent, end)))
+    };
+    let mut spans: Vec<(u32, TimeRange)> = turns.iter().filter_map(span).collect();
+    spans.sort_by_key(|(turn, span)| (span.start, *turn));
+    let start = spans.first().map_or(0, |(_, span)| span.start.0);
+    let end = spans.iter().map(|(_, span)| span.end.0).max().unwrap_or(0);
+    let step = (end.saturating_sub(start) / TICKS).max(1);
+    let place = |span: &TimeRange| span.start.0.saturating_sub(start) / step;
+    let near = spans.chunk_by(|a, b| place(&a.1) == place(&b.1));
+    let kept = near.filter_map(|near| {
+        let own = near.iter().find(|(turn, _)| *turn as usize == i);
+        own.or_else(|| near.iter().max_by_key(|(_, span)| span.span())).copied()
+    });
+    kept.collect()
 }
 
 fn neighbours(opened: &OpenedRun, request: u32) -> Vec<Neighbour> {

@@ -219,7 +219,7 @@ mod tests {
             ("ttft", "0,5 s", "“0,5” is no number"),
             ("ttft", "1.2.3", "is no number"),
             ("decode_tps", "30 ms", "“ms” is not a unit of decode speed"),
-            ("ttft", "inf", "has no number"),
+            ("ttft", "inf", "“inf” is no number"),
         ] {
             let refused = parse(kind(name), typed).expect_err(typed);
             assert!(refused.contains(words), "{typed}: {refused}");

@@ -56,8 +56,10 @@ pub enum Place {
 /// Means over a stretch of time, and peaks in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
-    /// What, on average, at most.
-    pub rows: Vec<Figure>,
+    /// What passed, per second.
+    pub rates: Vec<Figure>,
+    /// Requests at once.
+    pub levels: Vec<Figure>,
     /// The step that peaks of rates are about (ns); `None`: the stretch has no whole one.
     pub step: Option<i64>,
     /// The stretch.
@@ -69,8 +71,8 @@ pub struct Figures {
 pub struct Figure {
     /// What it is.
     pub name: &'static str,
-    /// In which unit; empty: requests.
-    pub unit: &'static str,
+    /// How much passed in all, if it is a rate.
+    pub total: Option<f64>,
     /// Over the stretch.
     pub mean: Option<f64>,
     /// In the step that has most, or at the instant that has.
@@ -103,11 +105,11 @@ impl Ask {
     }
 }
 
-const FLOWS: [(&str, &str, Kind); 4] = [
-    ("output tokens", "tokens/s", Kind::Output),
-    ("input tokens", "tokens/s", Kind::Input),
-    ("requests completed", "/s", Kind::Completed),
-    ("requests not completed", "/s", Kind::Failed),
+const FLOWS: [(&str, Kind); 4] = [
+    ("output tokens", Kind::Output),
+    ("input tokens", Kind::Input),
+    ("requests completed", Kind::Completed),
+    ("not completed", Kind::Failed),
 ];
 
 const PHASES: [(&str, Phase); 3] =
@@ -122,24 +124,26 @@ pub fn figures(opened: &OpenedRun, selection: &Selection) -> Figures {
     let flows = load.flows(opened);
     let seconds = stretch.span() as f64 / NANOS_PER_SECOND as f64;
     let has_any = !opened.by_sent().is_empty();
-    let sums = flows.between(&opened.run, (stretch.start, stretch.end));
+    // What ends the run belongs to it.
+    let end = if stretch.end == whole.end { RunNanos(whole.end.0 + 1) } else { stretch.end };
+    let sums = flows.between(&opened.run, (stretch.start, end));
     let grid = whole_steps(stretch);
     let peaks = grid.map(|grid| largest(&flows.amounts(&opened.run, grid), grid.width));
-    let mut rows = Vec::new();
-    for (name, unit, kind) in FLOWS {
+    let rates = FLOWS.map(|(name, kind)| {
         let at = kind as usize;
         let mean = has_any.then_some(sums[at] / seconds);
         let peak = peaks.filter(|_| has_any).map(|peaks| peaks[at]);
-        rows.push(Figure { name, unit, mean, peak });
-    }
-    for (name, phase) in PHASES {
+        Figure { name, total: has_any.then_some(sums[at]), mean, peak }
+    });
+    let levels = PHASES.map(|(name, phase)| {
         let levels = load.levels(opened, phase);
         let spread = levels.spread((stretch.start, stretch.end)).filter(|_| has_any);
         let mean = spread.map(|spread| spread.mean);
         let peak = spread.map(|spread| f64::from(spread.highest));
-        rows.push(Figure { name, unit: "", mean, peak });
-    }
-    Figures { rows, step: grid.map(|grid| grid.width), stretch }
+        Figure { name, total: None, mean, peak }
+    });
+    let (rates, levels) = (rates.to_vec(), levels.to_vec());
+    Figures { rates, levels, step: grid.map(|grid| grid.width), stretch }
 }
 
 /// The whole steps inside a stretch: seconds, or shorter ones where it has few of those.
@@ -200,14 +204,16 @@ mod tests {
         let selection = Selection { range: Some(range(SECOND, 6 * SECOND)), filter: None };
         let found = figures(&opened, &selection);
         let of = |name: &str| {
-            let row = found.rows.iter().find(|row| row.name == name).expect("a row");
+            let mut rows = found.rates.iter().chain(&found.levels);
+            let row = rows.find(|row| row.name == name).expect("a row");
             (row.mean.expect("data"), row.peak.expect("data"))
         };
         assert_eq!(found.step, Some(SECOND));
+        assert_eq!(found.rates[0].total, Some(3.0));
         assert_eq!(of("output tokens"), (3.0 / 5.0, 2.0));
         assert_eq!(of("input tokens"), (100.0 / 5.0, 100.0));
         assert_eq!(of("requests completed"), (1.0 / 5.0, 1.0));
-        assert_eq!(of("requests not completed"), (0.0, 0.0), "it ended right behind the stretch");
+        assert_eq!(of("not completed"), (0.0, 0.0), "it ended right behind the stretch");
         assert_eq!(of("in flight"), ((4.0 + 2.0) / 5.0, 2.0));
         assert_eq!(of("in prefill"), (0.0, 0.0), "nobody knows the failed one's phase");
         assert_eq!(of("in decode"), (4.0 / 5.0, 1.0));
@@ -226,7 +232,7 @@ mod tests {
             .sum();
         let seconds = opened.whole().span() as f64 / SECOND as f64;
         let found = figures(&opened, &Selection { range: None, filter });
-        let input = found.rows[1].mean.expect("data") * seconds;
+        let input = found.rates[1].mean.expect("data") * seconds;
         assert!((input - expected as f64).abs() < 1e-6, "{input} {expected}");
     }
 
@@ -234,6 +240,7 @@ mod tests {
     fn a_run_of_nothing_has_no_figures() {
         let opened = opened(&Sample::new());
         let found = figures(&opened, &Selection::default());
-        assert!(found.rows.iter().all(|row| row.mean.is_none() && row.peak.is_none()));
+        let mut rows = found.rates.iter().chain(&found.levels);
+        assert!(rows.all(|row| row.mean.is_none() && row.peak.is_none()));
     }
 }

@@ -1,11 +1,17 @@
 //! Which lanes the timeline has, in which order, and which requests are in each.
 //!
 //! A lane is a session, or a user or sub-agent of a run that users drive; sub-agents follow the
-//! user they work for. Sessions of which nothing left have no lane. Made once for each order,
-//! search and filter, in one pass and a few sorts over all requests; afterwards the requests of a
-//! lane that touch a stretch of time are found by bisection, however many there are.
+//! user they work for. Sessions of which nothing left have no lane; users that sent nothing have
+//! one, for they were there. Made once for each order, search and filter, in one pass and a few sorts
+//! over all requests; afterwards the requests of a lane that touch a stretch of time are found by
+//! bisection, however many there are.
 
-use std::{cmp::Ordering, collections::HashMap, ops::Range, sync::Arc};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+    ops::Range,
+    sync::Arc,
+};
 
 use onbeat_shared::{
     run::{Run, User, Users},
@@ -168,6 +174,7 @@ pub fn lanes(opened: &OpenedRun, which: &Which) -> Lanes {
     let run = &opened.run;
     let requests = by_session(opened, which);
     let mut groups = groups(run, &requests);
+    add_quiet_users(run, which.filter.is_some(), &mut groups);
     let all = groups.len();
     let search = which.search.trim().to_lowercase();
     if !search.is_empty() {
@@ -245,6 +252,34 @@ fn groups(run: &Run, requests: &[u32]) -> Vec<Group> {
         groups.push(Group { session, depth, requests: place, first, last: last.max(first) });
     }
     groups
+}
+
+/// Adds the users of whom no request is shown: all that started, or, where a filter leaves out
+/// requests, only those whose sub-agents have a lane.
+fn add_quiet_users(run: &Run, is_filtered: bool, groups: &mut Vec<Group>) {
+    let Some(users) = &run.users else { return };
+    let has_lane: HashSet<SessionIndex> = groups.iter().map(|group| group.session).collect();
+    let mut wanted: HashSet<SessionIndex> = HashSet::new();
+    if is_filtered {
+        let above = groups.iter().flat_map(|group| path(users, group.session));
+        wanted.extend(above.map(|(_, session)| session));
+    } else {
+        wanted.extend(users.users.iter().map(|user| user.session));
+    }
+    for user in &users.users {
+        let (session, depth) = (user.session, users.depth(user.session));
+        if let Some(started) = user.started.filter(|_| wanted.contains(&session))
+            && !has_lane.contains(&session)
+        {
+            groups.push(Group {
+                session,
+                depth: u8::try_from(depth).unwrap_or(u8::MAX),
+                requests: 0..0,
+                first: started,
+                last: started,
+            });
+        }
+    }
 }
 
 /// Whether a session's name, or that of the conversation it plays, contains a text in lower case.

@@ -38,7 +38,7 @@ pub(super) fn picture(opened: &OpenedRun, view: TimeRange) -> Picture {
         Figure {
             name: "what the ramp compares",
             colour: data_colour::PURPLE,
-            dashed: false,
+            dashed: true,
             value: &compared,
         },
     ];
