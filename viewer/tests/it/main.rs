@@ -17,6 +17,7 @@ mod plots;
 mod requests;
 mod screenshots;
 mod shell;
+mod shell_pictures;
 mod slo;
 mod spread;
 mod stage;

@@ -1,16 +1,20 @@
 //! The table of requests, the details of one, and the filter that all panels obey.
 
-use eframe::egui::{Key, Modifiers, accesskit::Role};
+use eframe::egui::{Key, Modifiers, ThemePreference, accesskit::Role};
 use egui_kittest::{
-    Node,
+    Node, SnapshotResults,
     kittest::{NodeT as _, Queryable as _},
 };
-use onbeat_shared::{log::Class, log::sample::Sample, metrics, metrics::ReportOptions};
+use onbeat_shared::{
+    log::{Class, sample, sample::Sample},
+    metrics::{self, ReportOptions},
+};
 use onbeat_viewer::{
     fields::Field, filter::Filter, filter_line::FILTER_FIELD, panels, quantity,
     series::requests::RequestsChoices,
 };
 
+use crate::pictures::{THEMES, compare};
 use crate::stage::{self, Play, beginning, label, plot, reads};
 
 /// The usual run, on the Requests panel.
@@ -149,8 +153,8 @@ fn a_clicked_row_shows_its_waterfall_its_facts_its_session_and_neighbours() {
     assert!(reads(&play, "Request 3"));
     let run = &play.state().run().run;
     let decode = quantity::measured(metrics::latency::decode_ns(run, 3).expect("data") as f64);
-    beginning(&play, Role::Label, &format!("decode: {decode}, from "));
-    beginning(&play, Role::Label, "late: ");
+    beginning(&play, Role::ListItem, &format!("decode: {decode}, from "));
+    beginning(&play, Role::ListItem, "late: ");
     let session = run.plan[3].session;
     let turns = run.plan.iter().filter(|row| row.session == session).count();
     assert_eq!(row_count(&play, "Turns of the session"), turns);
@@ -161,7 +165,7 @@ fn a_clicked_row_shows_its_waterfall_its_facts_its_session_and_neighbours() {
     }
     play.get_by_label("Times of the request: From due").click();
     play.run();
-    beginning(&play, Role::Label, "late: ");
+    beginning(&play, Role::ListItem, "late: ");
     play.get_by_label("Close").click();
     play.run();
     assert!(!reads(&play, "Request 3"));
@@ -180,7 +184,7 @@ fn a_request_that_failed_says_what_was_said() {
     play.get_by_label(&row).click();
     play.run();
     assert!(reads(&play, "slow down"));
-    beginning(&play, Role::Label, "answer: ");
+    beginning(&play, Role::ListItem, "answer: ");
 }
 
 #[test]
@@ -203,13 +207,13 @@ fn a_request_is_shown_even_when_the_filter_hides_it() {
 #[test]
 fn columns_are_chosen() {
     let mut play = play();
-    assert!(play.query_by_label("Sort by Decode").is_none());
+    assert!(play.query_by_label("Sort by Row").is_none());
     play.get_by_label("Columns").click();
     play.run();
-    play.get_by_label("Decode: last token − first token").click();
+    play.get_by_label("Row: line or row of the trace").click();
     play.run();
-    assert!(choices(&play).columns.contains(&Field::Decode));
-    play.get_by_label("Sort by Decode");
+    assert!(choices(&play).columns.contains(&Field::TraceRow));
+    play.get_by_label("Sort by Row");
 }
 
 #[test]
@@ -293,4 +297,42 @@ fn hostile_times_and_windows_of_any_size_are_drawn() {
             play.run();
         }
     }
+}
+
+/// The Requests panel with the details of a request of a longer session.
+fn with_details(theme: ThemePreference) -> Option<Play> {
+    let play = crate::pictures::play(theme, &sample::log(7, 1_200))?;
+    let mut play = on_requests(play);
+    play.get_by_label("Sort by TTFT").click();
+    play.run();
+    for key in [Key::ArrowDown, Key::ArrowDown, Key::ArrowDown, Key::Enter] {
+        play.key_press(key);
+        play.run();
+    }
+    Some(play)
+}
+
+#[test]
+fn the_table_and_its_details_look_as_they_did() {
+    let mut results = SnapshotResults::new();
+    for (theme, name) in THEMES {
+        let Some(mut play) = with_details(theme) else { return };
+        results.add(compare(&mut play, &format!("requests-{name}")));
+    }
+}
+
+#[test]
+fn filters_look_as_they_did() {
+    let mut results = SnapshotResults::new();
+    let light = ThemePreference::Light;
+    let Some(play) = crate::pictures::play(light, &sample::log(7, 1_200)) else { return };
+    let mut play = on_requests(play);
+    type_filter(&mut play, "ttft > 40ms && inptu > 8k");
+    results.add(compare(&mut play, "requests-wrong-filter-light"));
+    type_filter(&mut play, "ttft > 40ms && session == nobody");
+    play.key_press(Key::Enter);
+    play.run();
+    results.add(compare(&mut play, "requests-empty-light"));
+    type_filter(&mut play, "failed || lat");
+    results.add(compare(&mut play, "requests-completion-light"));
 }

@@ -6,7 +6,7 @@ use eframe::egui::{
 };
 use onbeat_shared::run::Run;
 
-use super::{Scene, column, colour, waterfall};
+use super::{Scene, colour, column, session, waterfall};
 use crate::derive::Shown;
 use crate::fields::Field;
 use crate::quantity;
@@ -28,6 +28,8 @@ const NEAR_WIDTH: f32 = 310.0;
 /// Below this width everything stands in one column.
 const SIDE_BY_SIDE: f32 = 860.0;
 const HEADING: f32 = 26.0 + GRID;
+/// From this height on the turns of the session are drawn over time as well.
+const WITH_STRIP: f32 = 270.0;
 
 /// Draws the details of a request: those asked for, or the last ones while these are being made.
 pub(super) fn show(
@@ -185,7 +187,14 @@ fn body_ui(ui: &mut Ui, choices: &mut RequestsChoices, run: &Run, details: &Deta
                 draw(ui);
             });
         };
-        part(ui, left, &mut |ui| waterfall_ui(ui, choices, run, details, height));
+        part(ui, left, &mut |ui| {
+            let strip = height >= WITH_STRIP;
+            let below = if strip { session::HEIGHT + GRID } else { 0.0 };
+            waterfall_ui(ui, choices, run, details, height - below);
+            if strip && let Some(turn) = session::show(ui, run, details) {
+                choices.show(turn);
+            }
+        });
         part(ui, FACTS_WIDTH, &mut |ui| facts_ui(ui, details, height));
         part(ui, NEAR_WIDTH, &mut |ui| near_ui(ui, choices, run, details, height));
     });
@@ -301,11 +310,11 @@ fn turns_table_ui(
     height: f32,
 ) {
     const FIELDS: [(Field, f32); 5] = [
-        (Field::Turn, 44.0),
-        (Field::Sent, 72.0),
-        (Field::Ttft, 64.0),
-        (Field::E2e, 68.0),
-        (Field::Outcome, 52.0),
+        (Field::Turn, 38.0),
+        (Field::Sent, 70.0),
+        (Field::Ttft, 62.0),
+        (Field::E2e, 70.0),
+        (Field::Outcome, 60.0),
     ];
     let columns = FIELDS.map(|(field, width)| narrow(field, width));
     let palette = Palette::of(ui);
@@ -338,9 +347,9 @@ fn neighbours_ui(
     height: f32,
 ) {
     const FIELDS: [(Field, f32); 3] =
-        [(Field::Number, 58.0), (Field::Sent, 74.0), (Field::E2e, 70.0)];
+        [(Field::Number, 62.0), (Field::Sent, 78.0), (Field::E2e, 74.0)];
     let mut columns = FIELDS.map(|(field, width)| narrow(field, width)).to_vec();
-    columns.push(GridColumn { heading: "Near by", about: "how it is near", width: 100.0, is_text: true });
+    columns.push(GridColumn { heading: "Near by", about: "how it is near", width: 84.0, is_text: true });
     let palette = Palette::of(ui);
     let near = &details.neighbours;
     let request = |row: usize| near[row].request;

@@ -6,6 +6,7 @@
 //! [`keys::REQUESTS`] then.
 
 mod details;
+mod session;
 mod waterfall;
 
 use eframe::egui::{self, Align, Color32, Id, Key, Layout, RichText, Spinner, Ui, vec2};
@@ -186,13 +187,14 @@ fn colour(palette: &Palette, run: &Run, field: Field, request: u32) -> Option<Co
 fn column(field: Field) -> GridColumn {
     let row = field.row();
     let width: f32 = match row.value {
-        Value::Number(Measure::Label, _) => 54.0,
+        Value::Number(Measure::Label, _) => 50.0,
         Value::Number(Measure::Count | Measure::Speed, _) => 66.0,
         Value::Number(Measure::Share, _) => 92.0,
-        Value::Number(..) => 82.0,
-        Value::Word(..) => 104.0,
+        Value::Number(Measure::Instant, _) => 78.0,
+        Value::Number(..) => 76.0,
+        Value::Word(..) => 96.0,
         Value::Flag(_) => 62.0,
-        Value::Text(_) => 124.0,
+        Value::Text(_) => 118.0,
     };
     // A heading is never wider than its column: about 6.4 points a letter.
     let heading = 6.4 * f32::from(u8::try_from(row.heading.len()).unwrap_or(40)) + 22.0;

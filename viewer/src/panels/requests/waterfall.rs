@@ -19,7 +19,7 @@ const NAME_WIDTH: f32 = 96.0;
 const NUMBER_WIDTH: f32 = 72.0;
 const AXIS_HEIGHT: f32 = 20.0;
 const LINE_LEAST: f32 = 18.0;
-const LINE_MOST: f32 = 26.0;
+const LINE_MOST: f32 = 30.0;
 /// A bar is never thinner than this, however short its stretch.
 const BAR_LEAST: f32 = 2.0;
 /// Ticks further apart than this are told apart (points).
@@ -37,7 +37,13 @@ struct Frame<'a> {
 }
 
 /// Draws it; times count from when the request was sent or due, if that is known.
-pub(super) fn show(ui: &mut Ui, waterfall: &Waterfall, zero: RunNanos, origin: Origin, height: f32) {
+pub(super) fn show(
+    ui: &mut Ui,
+    waterfall: &Waterfall,
+    zero: RunNanos,
+    origin: Origin,
+    height: f32,
+) {
     let lines = waterfall.phases.len() + usize::from(!waterfall.stalls.is_empty());
     let count = f32::from(u8::try_from(lines.max(1)).unwrap_or(u8::MAX));
     let line = ((height - AXIS_HEIGHT) / count).clamp(LINE_LEAST, LINE_MOST);
@@ -54,7 +60,7 @@ pub(super) fn show(ui: &mut Ui, waterfall: &Waterfall, zero: RunNanos, origin: O
         span: waterfall.span.widened(0.01),
         zero,
     };
-    frame.axis(ui, rect, origin);
+    frame.axis(rect, origin);
     for (place, phase) in waterfall.phases.iter().enumerate() {
         let top = bars.top() + line * f32::from(u8::try_from(place).unwrap_or(u8::MAX));
         let slot = Rect::from_min_size(pos2(rect.left(), top), vec2(rect.width(), line));
@@ -78,7 +84,7 @@ impl Frame<'_> {
         time.0.saturating_sub(self.zero.0) as f64
     }
 
-    fn axis(&self, ui: &Ui, rect: Rect, origin: Origin) {
+    fn axis(&self, rect: Rect, origin: Origin) {
         let nanos = NANOS_PER_SECOND as f64;
         let (from, to) = (self.since_zero(self.span.start), self.since_zero(self.span.end));
         let per_point = (to - from) / nanos / f64::from(self.bars.width().max(1.0));
@@ -90,7 +96,8 @@ impl Frame<'_> {
             let x = self.bars.left() + share as f32 * self.bars.width();
             self.painter.vline(x, self.bars.y_range(), line);
             let text = self.painter.layout_no_wrap(
-                quantity::duration(mark.value * nanos),
+                // The word for no time at all would be in microseconds.
+                if mark.value == 0.0 { "0".to_owned() } else { quantity::duration(mark.value * nanos) },
                 Type::Small.font(),
                 self.palette.weak,
             );
@@ -107,7 +114,6 @@ impl Frame<'_> {
             let font = Type::Small.font();
             self.painter.text(at, Align2::RIGHT_TOP, words, font, self.palette.weak);
         }
-        let _ = ui;
     }
 
     fn phase_ui(&self, ui: &mut Ui, slot: Rect, phase: &Phase, waterfall: &Waterfall) {
@@ -163,7 +169,7 @@ impl Frame<'_> {
             self.painter.text(right, Align2::RIGHT_CENTER, words, font.clone(), colour);
         }
         let response = ui.interact(slot, ui.scope_id().with(name), Sense::HOVER);
-        response.widget_info(|| WidgetInfo::labeled(egui::Role::Label, true, about));
+        response.widget_info(|| WidgetInfo::labeled(egui::Role::ListItem, true, about));
         response.on_hover_ui_at_pointer(|ui| {
             ui.label(RichText::new(about));
         });
