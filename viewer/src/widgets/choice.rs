@@ -16,7 +16,7 @@ pub fn show<T: Copy + PartialEq>(
     let before = *chosen;
     let name = choices.clone().find(|choice| choice.0 == before).map_or("", |choice| choice.1);
     let text = RichText::new(name).font(Type::Strong.font());
-    let list = ComboBox::from_id_salt(about).selected_text(text).width(width).height(480.0);
+    let list = ComboBox::from_id_salt(about).selected_text(text).width(width).height(600.0);
     let shown = list.truncate().show_ui(ui, |ui| {
         for (value, name, explanation) in choices {
             ui.selectable_value(chosen, value, name).on_hover_text(explanation);

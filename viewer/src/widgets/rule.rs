@@ -80,7 +80,7 @@ const ROWS: u8 = 4;
 
 /// Draws the lines over a plot and moves those that the user takes hold of.
 pub fn show(ui: &mut Ui, plot: &str, transform: &PlotTransform, axes: Axes, rules: &mut [Rule]) {
-    let mut taken: Vec<Rect> = Vec::new();
+    let mut names = Vec::new();
     for rule in rules {
         rule.moved = false;
         let line = Placed { transform, axes, direction: rule.direction };
@@ -91,7 +91,14 @@ pub fn show(ui: &mut Ui, plot: &str, transform: &PlotTransform, axes: Axes, rule
             continue;
         }
         let response = rule.draggable.then(|| line.interact(ui, plot, rule, shown));
-        line.draw(ui, rule, shown, response.as_ref(), &mut taken);
+        line.draw(ui, rule, shown, response.as_ref());
+        names.push((line, &*rule, shown));
+    }
+    // Names stand over all lines.
+    let mut taken: Vec<Rect> = Vec::new();
+    let painter = ui.painter().with_clip_rect(transform.frame().intersect(ui.clip_rect()));
+    for (line, rule, at) in names {
+        line.name(&painter, Palette::of(ui), rule, at, &mut taken);
     }
 }
 
@@ -218,14 +225,7 @@ impl Placed<'_> {
         });
     }
 
-    fn draw(
-        &self,
-        ui: &Ui,
-        rule: &Rule,
-        at: f32,
-        response: Option<&Response>,
-        taken: &mut Vec<Rect>,
-    ) {
+    fn draw(&self, ui: &Ui, rule: &Rule, at: f32, response: Option<&Response>) {
         let palette = Palette::of(ui);
         let frame = self.frame();
         let painter = ui.painter().with_clip_rect(frame.expand(GRIP.x).intersect(ui.clip_rect()));
@@ -249,7 +249,6 @@ impl Placed<'_> {
                 painter.rect_stroke(around, 2.0, stroke, egui::StrokeKind::Inside);
             }
         }
-        self.name(&painter, palette, rule, at, taken);
     }
 
     /// A handle at the axis that shows which lines can be moved.
@@ -295,8 +294,9 @@ fn candidates(direction: Direction, frame: Rect, at: f32, size: egui::Vec2) -> V
         Direction::Vertical => {
             for row in 0..ROWS {
                 let top = frame.top() + gap + f32::from(row) * ROW;
-                places.push(pos2(at + gap, top));
+                // What rises to the right leaves room on the left.
                 places.push(pos2(at - gap - size.x, top));
+                places.push(pos2(at + gap, top));
             }
         }
         Direction::Horizontal => {

@@ -45,6 +45,8 @@ pub struct XyPlot<'a> {
 pub const HEADING: f32 = HEADING_LINE + GRID + LEGEND_LINE + GRID;
 const HEADING_LINE: f32 = 26.0;
 const LEGEND_LINE: f32 = 18.0;
+/// How close to the right edge a grid line may stand (points).
+const RIGHT_EDGE: f64 = 14.0;
 /// How much the plus key zooms.
 const KEY_ZOOM: f64 = 1.5;
 /// How far an arrow key moves, as a share of what is shown.
@@ -184,7 +186,11 @@ fn with_value_axis<'a>(plot: Plot<'a>, of: Axis, palette: &Palette) -> Plot<'a> 
         .tick_label_color(palette.weak)
         .tick_label_font(Type::Small.font());
     plot.custom_x_axes(vec![hints]).x_grid_spacer(move |input| {
-        axis::value_marks(of, input.bounds, input.base_step_size, axis::VALUE_LABEL)
+        let per_point = input.base_step_size;
+        let mut marks = axis::value_marks(of, input.bounds, per_point, axis::VALUE_LABEL);
+        // A label at the very right would stick out of its card.
+        marks.retain(|mark| input.bounds.1 - mark.value >= RIGHT_EDGE * per_point);
+        marks
     })
 }
 
