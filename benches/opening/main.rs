@@ -3,9 +3,11 @@
 //!
 //! A log of a million requests and thirty million content events is written to a temporary file (or
 //! is the file named by `ONBEAT_BIG_LOG`, which is written if it does not exist), and opened by a
-//! process of its own, with the viewer's own loading thread and without a window. The file is in the
-//! page cache: it was just written, or is read once before. Peak memory is the kernel's high-water
-//! mark of the process.
+//! process of its own: once by the viewer's loading thread alone, once by the whole app, which draws
+//! its frames without a display. A picture of the app counts as drawn once everything on the
+//! Overview panel has been worked out; the first one is of the part that was read until then. The
+//! file is in the page cache: it was just written, or is read once before. Peak memory is the
+//! kernel's high-water mark of the process.
 //!
 //! `cargo bench -p benches --bench opening -- [--json FILE]` measures; anything else runs small.
 
@@ -13,23 +15,35 @@ use std::fs::File;
 use std::io::{BufWriter, Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use benches::big_log::{self, Size};
 use benches::{Bencher, memory};
+use eframe::egui::{Context, Pos2, RawInput, Rect, Vec2, vec2};
 use onbeat::clock::monotonic_ns;
+use onbeat_viewer::app::{Start, ViewerApp};
 use onbeat_viewer::load::{Loading, Phase};
+use onbeat_viewer::tabs::Tab;
 use serde_json::{Value, json};
 
 const NAME: &str = "opening";
 /// What the process that opens the log is called with.
-const CHILD: &str = "--open";
+const OPEN: &str = "--open";
+/// What the process that opens and draws it is called with.
+const DRAW: &str = "--draw";
+/// The window of a laptop.
+const SCREEN: Vec2 = vec2(1_280.0, 800.0);
+/// Time from frame to frame.
+const FRAME: Duration = Duration::from_micros(16_667);
 const ROUNDS: usize = 5;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.as_slice() {
-        [child, path] if child == CHILD => open(Path::new(path)),
+        [child, path] if child == OPEN => open(Path::new(path)),
+        [child, path] if child == DRAW => draw(Path::new(path)),
         _ => bench(&Bencher::from_arguments(arguments)),
     };
     match done {
@@ -53,18 +67,24 @@ fn bench(bencher: &Bencher) -> Result<()> {
         big_log::write(size, BufWriter::new(File::create(&path)?))?;
     }
     let file_bytes = std::io::copy(&mut File::open(&path)?, &mut std::io::sink())?;
-    let mut rounds = Vec::new();
-    for _ in 0..bencher.pick(1, ROUNDS) {
-        rounds.push(opened_by_child(&path)?);
+    let rounds = bencher.pick(1, ROUNDS);
+    for (way, child) in [("loading", OPEN), ("app", DRAW)] {
+        let rounds: Result<Vec<Value>> = (0..rounds).map(|_| opened_by(child, &path)).collect();
+        bencher.say(&result(bencher, way, &rounds?, file_bytes));
     }
+    Ok(())
+}
+
+/// One way's rounds as a line of JSON.
+fn result(bencher: &Bencher, way: &str, rounds: &[Value], file_bytes: u64) -> Value {
     let numbers = |key: &str| {
         let mut values: Vec<f64> = rounds.iter().filter_map(|round| round[key].as_f64()).collect();
         values.sort_by(f64::total_cmp);
         values
     };
-    let peak = numbers("peak_bytes").last().copied();
     let mut line = json!({
         "bench": NAME,
+        "way": way,
         "command": "cargo bench -p benches --bench opening",
         "size": bencher.pick("small", "real"),
         "requests": rounds[0]["requests"],
@@ -73,26 +93,26 @@ fn bench(bencher: &Bencher) -> Result<()> {
         "rounds": rounds.len(),
     });
     if bencher.pick(false, true) {
+        let peak = numbers("peak_bytes").last().copied();
+        let share = |peak: f64| (peak / file_bytes as f64 * 1e3).round() / 1e3;
         line["first_picture_ms"] = json!(numbers("first_ms"));
         line["complete_ms"] = json!(numbers("complete_ms"));
         line["pictures"] = rounds[0]["pictures"].clone();
         line["peak_bytes"] = json!(peak);
-        let share = |peak: f64| (peak / file_bytes as f64 * 1e3).round() / 1e3;
         line["peak_of_file"] = json!(peak.map(share));
     }
-    bencher.say(&line);
-    Ok(())
+    line
 }
 
-fn opened_by_child(path: &Path) -> Result<Value> {
-    let output = Command::new(std::env::current_exe()?).arg(CHILD).arg(path).output()?;
+fn opened_by(child: &str, path: &Path) -> Result<Value> {
+    let output = Command::new(std::env::current_exe()?).arg(child).arg(path).output()?;
     if !output.status.success() {
         return Err(Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
     serde_json::from_slice(&output.stdout).map_err(Error::other)
 }
 
-/// Opens a log as the window does and says how that went.
+/// Opens a log as the window's loading thread does and says how that went.
 fn open(path: &Path) -> Result<()> {
     let (wake, woken) = sync_channel(1);
     let begin = monotonic_ns();
@@ -120,17 +140,6 @@ fn open(path: &Path) -> Result<()> {
     }
     let last = last.ok_or_else(|| Error::other("it ended without a picture"))?;
     let peak = memory::high_water(std::process::id());
-    let t = monotonic_ns();
-    let again = onbeat_viewer::opened::OpenedRun::standing(path.to_owned(), 1, last.run.clone(), onbeat_viewer::opened::Stand::Growing);
-    eprintln!("standing {} us", (monotonic_ns() - t) / 1000);
-    let t = monotonic_ns();
-    again.report();
-    eprintln!("report {} us", (monotonic_ns() - t) / 1000);
-    let t = monotonic_ns();
-    eprintln!("flight {} us", (monotonic_ns() - t) / 1000);
-    let t = monotonic_ns();
-    drop(again);
-    eprintln!("drop {} us", (monotonic_ns() - t) / 1000);
     let line = json!({
         "first_ms": first,
         "complete_ms": complete,
@@ -138,6 +147,53 @@ fn open(path: &Path) -> Result<()> {
         "requests": last.run.requests.len(),
         "events": last.run.chunks.len(),
         "peak_bytes": peak,
+    });
+    println!("{line}");
+    Ok(())
+}
+
+/// Opens a log in the app, draws frames until all of it is drawn, and says how that went.
+fn draw(path: &Path) -> Result<()> {
+    let begin = monotonic_ns();
+    let since = || (monotonic_ns() - begin) as f64 / 1e6;
+    let ctx = Context::default();
+    let (wake, woken) = sync_channel(1);
+    ctx.set_request_repaint_callback(move |_request| {
+        let _ = wake.try_send(());
+    });
+    let start = Start { runs: vec![path.to_owned()], panel: Some(0), ..Start::default() };
+    let mut app = ViewerApp::new(&ctx, start);
+    let (mut first, mut pictures) = (None, 0);
+    let mut number: u64 = 0;
+    let opened = loop {
+        let input = RawInput {
+            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, SCREEN)),
+            time: Some(since() / 1e3),
+            ..RawInput::default()
+        };
+        let output = ctx.run_ui(input, |ui| app.show(ui));
+        let _meshes = ctx.tessellate(output.shapes, output.pixels_per_point);
+        number += 1;
+        match app.tabs.shown() {
+            Some(Tab::Open(open)) if open.derived.is_idle() && number > 1 => {
+                first.get_or_insert_with(since);
+                pictures += 1;
+                if open.phase() == Phase::Ended && open.is_settled() {
+                    break Arc::clone(open.derived.subject());
+                }
+            }
+            Some(Tab::Failed(problem)) => return Err(Error::other(problem.found())),
+            _ => {}
+        }
+        let _ = woken.recv_timeout(FRAME);
+    };
+    let line = json!({
+        "first_ms": first,
+        "complete_ms": since(),
+        "pictures": pictures,
+        "requests": opened.run.requests.len(),
+        "events": opened.run.chunks.len(),
+        "peak_bytes": memory::high_water(std::process::id()),
     });
     println!("{line}");
     Ok(())
