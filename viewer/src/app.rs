@@ -46,6 +46,8 @@ pub struct Start {
     pub theme: Option<ThemePreference>,
     /// Range in seconds.
     pub range: Option<(f64, f64)>,
+    /// Filter.
+    pub filter: Option<String>,
     /// The file with the settings; `None`: nothing is read or written.
     pub settings: Option<PathBuf>,
     /// Work everything out on the drawing thread; for tests.
@@ -66,6 +68,7 @@ impl Start {
             },
             theme: arguments.theme.map(ThemeChoice::preference),
             range: arguments.range,
+            filter: arguments.filter,
             settings: if apart { None } else { platform::settings_file() },
             inline: false,
         }
@@ -114,6 +117,7 @@ impl ViewerApp {
         ctx.set_zoom_factor(settings.scale);
         let mut tabs = Tabs::default();
         tabs.first_range = start.range;
+        tabs.first_filter = start.filter;
         tabs.inline = start.inline;
         for run in start.runs {
             tabs.open(run, ctx);

@@ -8,6 +8,7 @@ use eframe::egui::ThemePreference;
 use onbeat_shared::foreign::shown_path;
 use serde::{Deserialize, Serialize};
 
+use crate::filter::Filter;
 use crate::panels;
 
 /// Shows what happened in an Onbeat run.
@@ -29,6 +30,9 @@ pub struct Arguments {
     /// Range of time the numbers speak of, in seconds of the run.
     #[arg(long, value_name = "A..B", value_parser = range, allow_hyphen_values = true)]
     pub range: Option<(f64, f64)>,
+    /// Which requests the numbers speak of, for example 'ttft > 500ms && input > 8k'.
+    #[arg(long, value_name = "TEXT", value_parser = filter)]
+    pub filter: Option<String>,
     /// Save a picture of the window once it is complete, and leave. No window is opened and no
     /// display needed; a file of this name is replaced.
     #[arg(long, value_name = "OUT.png")]
@@ -164,6 +168,10 @@ fn panel(name: &str) -> Result<PanelChoice, String> {
     })
 }
 
+fn filter(text: &str) -> Result<String, String> {
+    Filter::parse(text).map(|_filter| text.to_owned()).map_err(|wrong| wrong.to_string())
+}
+
 fn scale(text: &str) -> Result<f32, String> {
     let scale = text.trim().parse().ok().filter(|scale| (1.0..=4.0).contains(scale));
     scale.ok_or_else(|| format!("{text:?} is no scale; write a number from 1 to 4, such as 2"))
@@ -238,6 +246,8 @@ mod tests {
         assert_eq!(panel("overview"), Ok(PanelChoice::One(0)));
         assert_eq!(panel("All"), Ok(PanelChoice::All));
         assert_eq!((scale("2"), scale(" 1.5 ")), (Ok(2.0), Ok(1.5)));
+        assert_eq!(filter("ttft > 5ms"), Ok("ttft > 5ms".to_owned()));
+        assert!(filter("ttft >").is_err());
         for wrong in ["0.5", "5", "NaN", "two"] {
             assert!(scale(wrong).expect_err("no scale").contains("from 1 to 4"));
         }

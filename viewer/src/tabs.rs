@@ -155,6 +155,8 @@ pub struct Tabs {
     opened: Vec<PathBuf>,
     /// A range in seconds that runs opened from the command line begin with.
     pub first_range: Option<(f64, f64)>,
+    /// A filter that they begin with.
+    pub first_filter: Option<String>,
     /// Questions are answered on the asking thread; for tests.
     pub inline: bool,
 }
@@ -244,6 +246,9 @@ impl Tabs {
     fn open_with(&mut self, place: usize, opened: OpenedRun, ctx: &Context) {
         self.opened.push(opened.path.clone());
         let mut open = OpenTab::new(self.derived(opened, ctx), self.first_range);
+        if let Some(filter) = &self.first_filter {
+            open.choices.type_filter(filter);
+        }
         if let Tab::Loading(loading) = self.tabs.remove(place) {
             open = open.growing(loading);
         }

@@ -142,10 +142,7 @@ impl Dialog {
     }
 
     fn write(&self, replace: bool) -> Wish {
-        let mut path = typed_path(&self.path, platform::home().as_deref());
-        if path.extension().is_none() && path.file_name().is_some() {
-            path.set_extension(self.form.extension());
-        }
+        let path = typed_path(&self.path, platform::home().as_deref());
         Wish::Write { form: self.form, path, replace }
     }
 

@@ -103,6 +103,15 @@ impl Refusal {
     }
 }
 
+/// A path with the right end, if it has none and is not a folder.
+#[must_use]
+pub fn ended(path: &Path, extension: &str) -> PathBuf {
+    if path.extension().is_some() || path.file_name().is_none() || path.is_dir() {
+        return path.to_owned();
+    }
+    path.with_extension(extension)
+}
+
 /// Whether a file may be written: `true` if it would replace one.
 ///
 /// # Errors
@@ -307,6 +316,9 @@ mod tests {
             std::os::unix::fs::symlink(&run, &link).expect("a link");
             assert_eq!(check(&link, &runs), Err(Refusal::Run(link.clone())));
         }
+        assert_eq!(ended(folder.path(), "png"), folder.path(), "a folder stays one");
+        assert_eq!(ended(&folder.path().join("a"), "png"), folder.path().join("a.png"));
+        assert_eq!(ended(Path::new("b.PNG"), "png"), Path::new("b.PNG"));
         assert_eq!(check(&folder.path().join("a.png"), &runs), Ok(false));
         fs::write(folder.path().join("a.png"), "x").expect("room");
         assert_eq!(check(&folder.path().join("a.png"), &runs), Ok(true));

@@ -18,7 +18,7 @@ use std::{
 use eframe::egui::Vec2;
 use onbeat_shared::{
     export::{self, Beside, Table, TextFormat, html},
-    metrics::{ReportOptions, slo::Goals},
+    metrics::ReportOptions,
 };
 
 use super::file::{self, Refusal, Stopped};
@@ -192,14 +192,14 @@ impl Progress {
 /// # Errors
 /// Why nothing was written.
 pub fn carry_out(order: &Order, progress: &Progress) -> Result<Done, Refusal> {
-    let exists = file::check(&order.path, &order.runs)?;
+    let path = file::ended(&order.path, order.form.extension());
+    let exists = file::check(&path, &order.runs)?;
     if exists && !order.replace {
-        return Err(Refusal::Exists(order.path.clone()));
+        return Err(Refusal::Exists(path));
     }
     progress.accepted.store(true, Ordering::Relaxed);
-    let write = |fill: &mut dyn FnMut(&File) -> io::Result<()>| {
-        file::write(&order.path, order.replace, fill)
-    };
+    let write =
+        |fill: &mut dyn FnMut(&File) -> io::Result<()>| file::write(&path, order.replace, fill);
     let mut requests = None;
     let bytes = match order.form {
         Form::Panel | Form::Window => {
@@ -221,13 +221,12 @@ pub fn carry_out(order: &Order, progress: &Progress) -> Result<Done, Refusal> {
             write(&mut |file| table(order, &chosen, file, progress))?
         }
     };
-    Ok(Done { path: order.path.clone(), bytes, requests })
+    Ok(Done { path, bytes, requests })
 }
 
 fn table(order: &Order, chosen: &[u32], file: &File, progress: &Progress) -> io::Result<()> {
     let run = &order.opened.run;
-    let goals = Goals::default();
-    let beside = Beside::goals(&goals);
+    let beside = Beside::goals(&order.choices.goals);
     progress.all.store(chosen.len() as u64, Ordering::Relaxed);
     let places = chosen.iter().map(|&place| {
         progress.done.fetch_add(1, Ordering::Relaxed);
@@ -250,8 +249,12 @@ fn table(order: &Order, chosen: &[u32], file: &File, progress: &Progress) -> io:
 fn page(order: &Order, out: &mut dyn Write) -> io::Result<()> {
     let opened = &order.opened;
     let selection = order.choices.selection();
-    let options =
-        ReportOptions { slice_ns: html::slice_ns(&opened.run), ..ReportOptions::default() };
+    let goals = &order.choices.goals;
+    let options = ReportOptions {
+        slice_ns: html::slice_ns(&opened.run),
+        slo: (!goals.list().is_empty()).then(|| goals.clone()),
+        ..ReportOptions::default()
+    };
     let report = opened.report_of(&selection, &options);
     if selection.is_everything() {
         html::write(&opened.run, &report, None, out)

@@ -10,9 +10,10 @@ use eframe::egui::{
 };
 use egui_plot::{AxisHints, PlotTransform};
 
+use super::clip::Sight;
 use super::rule::{self, Rule};
 use super::time_scale::{self, TimeScale};
-use super::{axis, canvas, legend};
+use super::{axis, canvas, copy, legend};
 use crate::series::picture::{Picture, seconds};
 use crate::state::Choices;
 use crate::theme::{GRID, Palette, Type};
@@ -80,6 +81,9 @@ impl TimePlot<'_> {
             }
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
                 table_button_ui(ui, self.id, self.title, choices);
+                if let Some(picture) = self.picture.filter(|_| choices.is_table(self.id)) {
+                    copy::button_ui(ui, self.title, &picture.table);
+                }
                 if self.picture.is_some() && !self.fresh {
                     ui.add(Spinner::new().size(14.0)).on_hover_text("Working…");
                 }
@@ -105,9 +109,8 @@ impl TimePlot<'_> {
             });
         let plot = canvas::with_height_axis(plot, picture.axis, palette);
         let shown = plot.show(ui, |plot| {
-            plot.set_plot_bounds_x(from..=to);
-            plot.set_plot_bounds_y(picture.bounds.0..=picture.bounds.1);
-            canvas::draw(plot, picture, palette, texture.as_ref());
+            let sight = Sight { xs: (from, to), ys: picture.bounds };
+            canvas::draw(plot, picture, sight, palette, texture.as_ref());
         });
         let response = shown.response;
         let frame = *shown.transform.frame();

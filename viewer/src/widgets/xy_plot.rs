@@ -11,11 +11,12 @@ use eframe::egui::{
 };
 use egui_plot::{AxisHints, Plot, PlotTransform};
 
+use super::clip;
 use super::rule::{self, Rule};
 use super::time_plot::{self, Controls};
-use super::{axis, canvas, legend, time_scale};
+use super::{axis, canvas, copy, legend, time_scale};
 use crate::keys;
-use crate::series::axes::{Across, Axis};
+use crate::series::axes::{Across, Axis, AxisScale};
 use crate::series::picture::Picture;
 use crate::state::Choices;
 use crate::theme::{GRID, Palette, Type};
@@ -45,8 +46,8 @@ pub struct XyPlot<'a> {
 pub const HEADING: f32 = HEADING_LINE + GRID + LEGEND_LINE + GRID;
 const HEADING_LINE: f32 = 26.0;
 const LEGEND_LINE: f32 = 18.0;
-/// How close to the right edge a grid line may stand (points).
-const RIGHT_EDGE: f64 = 14.0;
+/// How close to the edges a labelled grid line may stand (points).
+const EDGE: f64 = 14.0;
 /// How much the plus key zooms.
 const KEY_ZOOM: f64 = 1.5;
 /// How far an arrow key moves, as a share of what is shown.
@@ -92,6 +93,9 @@ impl XyPlot<'_> {
             }
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
                 time_plot::table_button_ui(ui, self.id, self.title, choices);
+                if let Some(picture) = self.picture.filter(|_| choices.is_table(self.id)) {
+                    copy::button_ui(ui, self.title, &picture.table);
+                }
                 if self.picture.is_some() && !self.fresh {
                     ui.add(Spinner::new().size(14.0)).on_hover_text("Working…");
                 }
@@ -121,9 +125,8 @@ impl XyPlot<'_> {
         };
         let plot = canvas::with_height_axis(plot, picture.axis, palette);
         let shown = plot.show(ui, |plot| {
-            plot.set_plot_bounds_x(bounds.xs.0..=bounds.xs.1);
-            plot.set_plot_bounds_y(bounds.ys.0..=bounds.ys.1);
-            canvas::draw(plot, picture, palette, texture.as_ref());
+            let sight = clip::Sight { xs: bounds.xs, ys: bounds.ys };
+            canvas::draw(plot, picture, sight, palette, texture.as_ref());
         });
         let response = shown.response;
         let frame = *shown.transform.frame();
@@ -188,8 +191,13 @@ fn with_value_axis<'a>(plot: Plot<'a>, of: Axis, palette: &Palette) -> Plot<'a> 
     plot.custom_x_axes(vec![hints]).x_grid_spacer(move |input| {
         let per_point = input.base_step_size;
         let mut marks = axis::value_marks(of, input.bounds, per_point, axis::VALUE_LABEL);
-        // A label at the very right would stick out of its card.
-        marks.retain(|mark| input.bounds.1 - mark.value >= RIGHT_EDGE * per_point);
+        let (first, last) = input.bounds;
+        // A label at the very right would stick out of its card, one at the very left would lie
+        // over the lowest of the heights; no height stands as low as the first percentile.
+        let left = if of.scale == AxisScale::Percentile { 0.0 } else { EDGE };
+        marks.retain(|mark| {
+            last - mark.value >= EDGE * per_point && mark.value - first >= left * per_point
+        });
         marks
     })
 }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use eframe::egui::{Key, Modifiers, accesskit::Role};
+use eframe::egui::{Key, Modifiers, OutputCommand, accesskit::Role};
 use egui_kittest::kittest::Queryable as _;
 use onbeat_shared::{
     export::{self, Beside, Table, TextFormat},
@@ -16,6 +16,7 @@ use onbeat_shared::{
 use onbeat_viewer::{
     app::Start,
     output::{PATH_FIELD, order::Form},
+    tabs::Tab,
 };
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
@@ -78,7 +79,7 @@ fn proposed(play: &mut Play, path: &Path) {
 }
 
 fn wait(play: &mut Play, done: impl Fn(&Play) -> bool) {
-    for _ in 0..100_000 {
+    for _ in 0..5_000 {
         play.step();
         if done(play) {
             return;
@@ -103,7 +104,7 @@ fn save(play: &mut Play, button: &str, path: &Path) {
 
 fn csv(run: &Run, table: Table) -> Vec<u8> {
     let mut out = Vec::new();
-    let goals = Goals::default();
+    let goals = Goals::of_run(&run.manifest);
     export::write_text(run, table, TextFormat::Csv, &Beside::goals(&goals), &mut out)
         .expect("memory takes everything");
     out
@@ -275,6 +276,61 @@ fn a_page_is_that_of_onbeat_report() {
     let mut wanted = Vec::new();
     export::html::write(&run, &report, None, &mut wanted).expect("memory takes everything");
     assert!(fs::read(desk.path("run-report.html")).expect("there") == wanted);
+}
+
+/// Range and filter together.
+#[test]
+fn tables_of_a_filter_have_the_requests_that_pass() {
+    let desk = Desk::new();
+    let mut play = desk.play();
+    choose_range(&mut play);
+    match play.state_mut().app_mut().tabs.shown_mut() {
+        Some(Tab::Open(open)) => open.choices.type_filter("turn == 0"),
+        _ => panic!("no run is open"),
+    }
+    play.run_ok();
+    let selection = play.state().choices().selection();
+    let run = desk.read();
+    let chosen = (0..run.requests.len()).filter(|&i| selection.holds(&run, i)).count();
+    assert!(chosen > 3 && chosen < 200, "{chosen}");
+    open_sheet(&mut play);
+    for (form, name) in
+        [(Form::RequestsCsv, "run-requests.csv"), (Form::RequestsParquet, "run-requests.parquet")]
+    {
+        if play.query_by_label("Export, sheet").is_none() {
+            open_sheet(&mut play);
+        }
+        choose(&mut play, form);
+        proposed(&mut play, &desk.path(name));
+        save(&mut play, "Save", &desk.path(name));
+    }
+    let text = fs::read_to_string(desk.path("run-requests.csv")).expect("text");
+    assert_eq!(text.lines().count(), 1 + chosen);
+    assert_eq!(parquet_rows(&desk.path("run-requests.parquet")), chosen as i64);
+}
+
+#[test]
+fn a_table_is_copied_for_a_spreadsheet() {
+    let desk = Desk::new();
+    let mut play = desk.play();
+    play.key_press(Key::T);
+    play.run_ok();
+    play.get_by_label("Requests in flight: copy the table").click();
+    let mut copied = String::new();
+    for _ in 0..3 {
+        play.step();
+        for command in &play.output().platform_output.commands {
+            if let OutputCommand::CopyText(text) = command {
+                copied.clone_from(text);
+            }
+        }
+    }
+    let lines: Vec<Vec<&str>> = copied.lines().map(|line| line.split('\t').collect()).collect();
+    assert!(lines.len() > 10, "{copied}");
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()));
+    assert!(lines[0][0].ends_with(" (s)"), "{copied}");
+    assert!(lines[1..].iter().all(|line| line[0].parse::<f64>().is_ok()), "{copied}");
+    play.get_by_label("Requests in flight: copied the table");
 }
 
 #[test]

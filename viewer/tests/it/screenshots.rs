@@ -79,6 +79,8 @@ fn a_picture_needs_no_display_and_is_the_same_every_time() {
     assert_ne!(first, desk.shot("b.png", &["--panel", "overview"]), "replaced by another panel");
     assert_ne!(first, desk.shot("c.png", &["--panel", "latency", "--theme", "dark"]));
     assert_ne!(first, desk.shot("c.png", &["--panel", "latency", "--range", "1..2"]));
+    let filtered = desk.shot("c.png", &["--panel", "latency", "--filter", "turn == 0"]);
+    assert_ne!(first, filtered);
     let names: HashSet<_> = fs::read_dir(desk.folder.path())
         .expect("readable")
         .map(|entry| entry.expect("an entry").file_name())
@@ -132,6 +134,9 @@ fn what_cannot_be_written_is_said_and_a_run_is_never_replaced() {
     let before = fs::read(&desk.run).expect("there");
     let over = desk.shoot(&desk.run, &desk.run, &[]);
     assert_eq!(over.status.code(), Some(2));
+    let filter = desk.shoot(&desk.run, &desk.path("a.png"), &["--filter", "ttft >"]);
+    assert_eq!(filter.status.code(), Some(2));
+    assert!(!desk.path("a.png").exists());
     assert!(words(&over).contains("is a run that is to be shown"), "{}", words(&over));
     assert_eq!(fs::read(&desk.run).expect("still there"), before);
     let nowhere = desk.shoot(&desk.run, &desk.path("none/a.png"), &[]);
