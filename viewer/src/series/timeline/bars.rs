@@ -224,6 +224,7 @@ pub fn shown(opened: &OpenedRun, lanes: Arc<Lanes>, window: Window, wanted: Rang
             with_ticks(opened, own, window, &mut ticks)
         })
         .collect();
+    let empty = empty(opened, &lanes);
     let stalls = stalls(opened, wide, window.per_point());
     let mut kinds: BTreeSet<Kind> = rows.iter().flat_map(|lane| kinds(lane, window)).collect();
     if !stalls.is_empty() {
@@ -234,8 +235,8 @@ pub fn shown(opened: &OpenedRun, lanes: Arc<Lanes>, window: Window, wanted: Rang
         stalls,
         kinds,
         note: note(&lanes, &rows, ticks),
-        summary: summary(opened, &lanes, &rows, window.view),
-        empty: empty(opened, &lanes),
+        summary: empty.clone().unwrap_or_else(|| summary(opened, &lanes, &rows, window.view)),
+        empty,
         rows,
         lanes,
     }

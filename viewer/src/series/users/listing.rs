@@ -29,22 +29,22 @@ const fn text(heading: &'static str, width: f32, about: &'static str) -> GridCol
 
 /// The columns of the table of periods.
 pub const PERIODS: [GridColumn; 16] = [
-    number("No.", 36.0, "Number of the period, from 1"),
-    number("Until", 58.0, "When it ended, from the schedule's zero"),
-    number("Users", 48.0, "Users and sub-agents present at its end"),
-    number("Active", 50.0, "Of those: a request ended in it or is in flight at its end"),
-    number("Idle", 42.0, "Of those: neither active nor rate-limited"),
-    number("Limited", 56.0, "Of those: held back by a limit at any time in it"),
-    number("TTFT p50", 72.0, "Time to first token, median"),
-    number("TTFT p95", 72.0, "Time to first token, 95th percentile"),
-    number("Req./s", 54.0, "Successful requests per second"),
-    number("Input/s", 62.0, "Input tokens per second, at the first token"),
-    number("Output/s", 62.0, "Output tokens per second, when their chunk arrived"),
-    number("In flight", 58.0, "Requests in flight at its end"),
-    number("New tokens", 78.0, "Tokens that no cache can have had: what the budget counts"),
-    number("Work. set", 66.0, "Tokens of all blocks that were used lately"),
-    number("Added", 48.0, "Users that the ramp added at its end"),
-    text("Because", 200.0, "Why the ramp added users, or did not"),
+    number("No.", 30.0, "Number of the period, from 1"),
+    number("Until", 52.0, "When it ended, from the schedule's zero"),
+    number("Users", 44.0, "Users and sub-agents present at its end"),
+    number("Active", 46.0, "Of those: a request ended in it or is in flight at its end"),
+    number("Idle", 38.0, "Of those: neither active nor rate-limited"),
+    number("Limited", 52.0, "Of those: held back by a limit at any time in it"),
+    number("TTFT p50", 68.0, "Time to first token, median"),
+    number("TTFT p95", 76.0, "Time to first token, 95th percentile"),
+    number("Req./s", 46.0, "Successful requests per second"),
+    number("Input/s", 56.0, "Input tokens per second, at the first token"),
+    number("Output/s", 58.0, "Output tokens per second, when their chunk arrived"),
+    number("In flight", 54.0, "Requests in flight at its end"),
+    number("New tokens", 74.0, "Tokens that no cache can have had: what the budget counts"),
+    number("Work. set", 62.0, "Tokens of all blocks that were used lately"),
+    number("Added", 46.0, "Users that the ramp added at its end"),
+    text("Because", 250.0, "Why the ramp added users, or did not"),
 ];
 
 /// The columns of the table of waits.
