@@ -1,6 +1,6 @@
 //! The pictures against slow and obvious counts over whole runs, for any view.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use onbeat_shared::{
     log::{Class, sample, sample_users},
@@ -11,6 +11,7 @@ use onbeat_shared::{
 
 use super::picture::{Marks, Picture, Readout, seconds};
 use super::{flight, flow, latency, rates};
+use crate::filter::Filter;
 use crate::opened::OpenedRun;
 use crate::state::{Choices, Flow, Metric, Origin, Scale, TimeRange};
 
@@ -119,6 +120,43 @@ fn the_flight_is_what_a_walk_over_all_requests_finds() {
         let peak = opened.report().throughput.peak_in_flight.expect("data") as f64;
         let drawn = whole.lines[0].segments.iter().flatten().map(|point| point.y);
         assert_eq!(drawn.fold(0.0, f64::max), peak, "the peak survives thinning");
+    }
+}
+
+/// What a picture of some requests holds is what a walk over these finds.
+#[test]
+fn pictures_are_of_the_requests_that_pass_the_filter() {
+    let opened = opened(5, 500);
+    let run = &opened.run;
+    let view = views(&opened)[0];
+    for text in ["turn == 0", "failed", "ttft > 40ms && core == 1", "turn == 99"] {
+        let filter = Arc::new(Filter::parse(text).expect("a filter"));
+        let passing = opened.passing(Some(&filter));
+        let passes = |i: &usize| filter.matches(run, *i);
+        let count = (0..500).filter(passes).count();
+        assert_eq!(passing.count(), count, "{text}");
+        let picture = rates::picture(&opened, view, &passing);
+        for line in 0..2 {
+            assert_eq!(amount(&picture, line, view).round(), count as f64, "{text}");
+        }
+        let ok = (0..500).filter(passes).filter(|&i| run.requests.is_ok(i)).count();
+        let picture = flow::picture(&opened, view, Flow::Requests, &passing);
+        assert_eq!(amount(&picture, 0, view).round(), ok as f64, "{text}");
+        let choice = choice(Metric::Ttft, Scale::Linear);
+        let picture = latency::picture(&opened, view, choice, &passing);
+        let marks = match &picture.marks {
+            Marks::Points { requests, .. } => requests.clone(),
+            _ => Vec::new(),
+        };
+        assert!(marks.iter().all(|&i| filter.matches(run, i as usize)), "{text}");
+        let known = |i: &usize| {
+            let value = latency::value(&opened, *i, Metric::Ttft, Origin::Sent);
+            run.requests.was_sent(*i) && value.is_some()
+        };
+        assert_eq!(marks.len(), (0..500).filter(passes).filter(known).count(), "{text}");
+        let says_so = |picture: &Picture| picture.empty.is_some() == (count == 0);
+        let flight = flight::picture(&opened, view, 700, &passing);
+        assert!(says_so(&flight) && flight.note.contains("filtered"), "{text}");
     }
 }
 

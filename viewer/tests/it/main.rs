@@ -8,6 +8,7 @@
 
 mod cache;
 mod exports;
+mod grids;
 mod growing;
 mod lateness;
 mod open;

@@ -11,7 +11,7 @@ use crate::derive::Shown;
 use crate::fields::Field;
 use crate::quantity;
 use crate::series::requests::{
-    self, RequestsChoices,
+    RequestsChoices,
     details::{Details, Group},
 };
 use crate::series::Answer;
@@ -42,10 +42,8 @@ pub(super) fn show(
 ) {
     let derived = scene.derived;
     let run = &derived.subject().run;
-    let details = match shown.answer.as_deref().and_then(Answer::requests) {
-        Some(requests::Answer::Details(details)) => Some(&**details),
-        _ => None,
-    };
+    let answer = shown.answer.as_deref().and_then(Answer::requests);
+    let details = answer.and_then(|answer| answer.details(run));
     let choices = &mut scene.choices.requests;
     theme::card(Palette::of(ui)).show(ui, |ui| {
         ui.set_width(ui.available_width());
@@ -205,7 +203,9 @@ fn title_ui(ui: &mut Ui, title: &str, note: &str) {
     ui.horizontal(|ui| {
         ui.spacing_mut().item_spacing.x = 2.0 * GRID;
         ui.label(RichText::new(title).font(Type::Title.font()));
-        ui.label(RichText::new(note).font(Type::Small.font()).color(palette.weak));
+        if !note.is_empty() {
+            ui.label(RichText::new(note).font(Type::Small.font()).color(palette.weak));
+        }
     });
 }
 
@@ -253,7 +253,7 @@ fn facts_ui(ui: &mut Ui, details: &Details, height: f32) {
 }
 
 fn group_ui(ui: &mut Ui, group: &Group) {
-    ui.label(RichText::new(group.name).font(Type::Title.font()));
+    title_ui(ui, group.name, "");
     let columns = [Column::text("", 1.0), Column::number("")];
     let cell = |row: usize, column: usize| {
         let (name, value) = &group.facts[row];
@@ -271,7 +271,7 @@ fn group_ui(ui: &mut Ui, group: &Group) {
         row_headings: true,
     }
     .show(ui);
-    ui.add_space(2.0 * GRID);
+    ui.add_space(GRID);
 }
 
 fn near_ui(

@@ -41,12 +41,9 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     let sort = scene.choices.requests.sort;
     let ask = requests::Ask::Rows { selection: selection.clone(), sort };
     let shown = derived.ask(&Ask::Requests(ask));
-    let answer = shown.answer.as_deref().and_then(Answer::requests);
-    let rows = match answer {
-        Some(requests::Answer::Rows(rows)) => Some(&**rows),
-        _ => None,
-    };
     let run = &derived.subject().run;
+    let answer = shown.answer.as_deref().and_then(Answer::requests);
+    let rows = answer.and_then(|answer| answer.rows(run));
     let chosen = scene.choices.requests.chosen.filter(|&i| (i as usize) < run.requests.len());
     let open = chosen.filter(|_| scene.choices.requests.details);
     let height = ui.available_height();
@@ -80,10 +77,7 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
         shown
     });
     let details = details.as_ref().and_then(|shown| shown.answer.as_deref());
-    let details = match details.and_then(Answer::requests) {
-        Some(requests::Answer::Details(details)) => Some(&**details),
-        _ => None,
-    };
+    let details = details.and_then(Answer::requests).and_then(|answer| answer.details(run));
     obey_keys(ui, &mut scene.choices.requests, rows.unwrap_or_default(), details, act);
 }
 

@@ -27,6 +27,8 @@ const FARTHEST: usize = 100_000;
 pub struct Details {
     /// Which.
     pub request: u32,
+    /// How many requests the run had then.
+    pub planned: usize,
     /// Its waterfall.
     pub waterfall: Waterfall,
     /// Its facts in groups; a value is `None` where the log has none.
@@ -108,6 +110,7 @@ pub fn details(opened: &OpenedRun, request: u32) -> Details {
     let turns = turns(run, i);
     Details {
         request,
+        planned: run.requests.len(),
         waterfall: waterfall(run, i),
         facts: facts(opened, i),
         error: run.error_text(i).map(escaped),

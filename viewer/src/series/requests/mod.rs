@@ -7,6 +7,8 @@ pub mod order;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use onbeat_shared::run::Run;
+
 use crate::fields::Field;
 use crate::opened::OpenedRun;
 use crate::selection::Selection;
@@ -140,10 +142,40 @@ pub enum Place {
 /// The answer.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The rows' requests, from the top.
-    Rows(Arc<[u32]>),
-    /// The details.
-    Details(Box<Details>),
+    /// The rows.
+    Rows(Rows),
+    /// The details; `None` if the run has no such request.
+    Details(Option<Box<Details>>),
+}
+
+/// The rows of the table.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    /// Their requests, from the top.
+    pub order: Arc<[u32]>,
+    /// How many requests the run had when they were put in order. A log that is being written can be
+    /// replaced by a shorter one; rows of more requests than there are must not be drawn.
+    pub planned: usize,
+}
+
+impl Answer {
+    /// The rows, if it has them and `run` has every one of them.
+    #[must_use]
+    pub fn rows(&self, run: &Run) -> Option<&[u32]> {
+        match self {
+            Self::Rows(rows) if rows.planned <= run.requests.len() => Some(&rows.order),
+            _ => None,
+        }
+    }
+
+    /// The details, if it is them and `run` has every request that they name.
+    #[must_use]
+    pub fn details(&self, run: &Run) -> Option<&Details> {
+        match self {
+            Self::Details(Some(details)) if details.planned <= run.requests.len() => Some(details),
+            _ => None,
+        }
+    }
 }
 
 impl Ask {
@@ -160,9 +192,15 @@ impl Ask {
     #[must_use]
     pub fn answer(&self, opened: &OpenedRun) -> Answer {
         match self {
-            Self::Rows { selection, sort } => Answer::Rows(order::rows(opened, selection, *sort)),
+            Self::Rows { selection, sort } => Answer::Rows(Rows {
+                order: order::rows(opened, selection, *sort),
+                planned: opened.run.requests.len(),
+            }),
             Self::Details { request } => {
-                Answer::Details(Box::new(details::details(opened, *request)))
+                // A log that was replaced by a shorter one may not have it any more.
+                let known = (*request as usize) < opened.run.requests.len();
+                let details = known.then(|| details::details(opened, *request));
+                Answer::Details(details.map(Box::new))
             }
         }
     }
