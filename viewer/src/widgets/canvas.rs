@@ -13,6 +13,7 @@ use egui_plot::{
     PlotPoints, PlotTransform, PlotUi, Points,
 };
 
+use super::clip::{self, Sight};
 use super::{axis, table};
 use crate::series::picture::{Density, HeightAxis, Line, Look, MarkGroup, Marks, Picture, Shape, Sign};
 use crate::theme::{self, AXIS_WIDTH, LINE_WIDTH, POINT_RADIUS, Palette, Type};
@@ -125,9 +126,12 @@ pub fn base_plot<'a>(id: &str, height: f32, palette: &Palette) -> Plot<'a> {
 pub fn draw<'a>(
     plot: &mut PlotUi<'a>,
     picture: &'a Picture,
+    sight: Sight,
     palette: &Palette,
     texture: Option<&TextureHandle>,
 ) {
+    plot.set_plot_bounds_x(sight.xs.0..=sight.xs.1);
+    plot.set_plot_bounds_y(sight.ys.0..=sight.ys.1);
     if let (Marks::Density(density), Some(texture)) = (&picture.marks, texture) {
         plot.image(density_image(density, texture));
     }
@@ -158,7 +162,14 @@ pub fn draw<'a>(
     }
     for line in &picture.lines {
         for segment in &line.segments {
-            plot.line(styled(line, segment, palette));
+            match clip::cut(segment, sight, line.filled) {
+                None => plot.line(styled(line, PlotPoints::Borrowed(segment), palette)),
+                Some(pieces) => {
+                    for piece in pieces {
+                        plot.line(styled(line, PlotPoints::Owned(piece), palette));
+                    }
+                }
+            }
         }
     }
     signs(plot, &picture.signs, palette);
@@ -200,9 +211,9 @@ pub fn sign_at<'a>(
     (distance(closest) <= HOVER_RADIUS).then_some(closest)
 }
 
-fn styled<'a>(line: &Line, segment: &'a [PlotPoint], palette: &Palette) -> PlotLine<'a> {
+fn styled<'a>(line: &Line, segment: PlotPoints<'a>, palette: &Palette) -> PlotLine<'a> {
     let colour = palette.data[line.colour];
-    let styled = PlotLine::new(line.name, PlotPoints::Borrowed(segment))
+    let styled = PlotLine::new(line.name, segment)
         .color(colour)
         .width(LINE_WIDTH)
         // egui_plot would fold several points of one pixel column into a band, which swallows the

@@ -7,6 +7,7 @@ pub mod axis;
 pub mod canvas;
 pub mod card;
 pub mod choice;
+pub mod clip;
 pub mod copy;
 pub mod grid;
 pub mod legend;
