@@ -193,7 +193,8 @@ fn beyond(report: &Report, figures: Option<&Figures>) -> Headline {
 
 fn stalls(report: &Report, figures: Option<&Figures>) -> Headline {
     let stalls = &report.schedule.host_stalls;
-    let hit = figures.map_or_else(|| "…".to_owned(), |figures| quantity::count(figures.hit));
+    let hit =
+        figures.map_or_else(|| "…".to_owned(), |figures| quantity::counted(figures.hit, "request"));
     Headline {
         title: "Host stalls",
         which: match stalls.max_ms {
@@ -205,7 +206,7 @@ fn stalls(report: &Report, figures: Option<&Figures>) -> Headline {
         more: match stalls.max_ms {
             None => "no core's clock jumped".to_owned(),
             Some(longest) => {
-                format!("≤ {}, {hit} requests hit", quantity::duration(longest * 1e6))
+                format!("≤ {}, {hit} hit", quantity::duration(longest * 1e6))
             }
         },
         definition: "Jumps of a sending core's own clock: the host took the processor away. A \

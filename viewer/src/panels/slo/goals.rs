@@ -25,8 +25,12 @@ const USUAL: [GoalKind; 4] = [
     GoalKind::DecodeSpeed,
 ];
 
+/// What the card has above and below its list.
+const AROUND: f32 = 88.0;
 /// Width of a limit's field.
 const FIELD: f32 = 104.0;
+/// Size of the button that removes a goal.
+const DROP: egui::Vec2 = vec2(18.0, 22.0);
 /// Side of the mark that ties a goal to its line.
 const MARK: f32 = 8.0;
 /// Height of the bar that shows a goal's compliance.
@@ -35,17 +39,16 @@ const BAR: f32 = 5.0;
 /// The card with the goals.
 pub(super) fn card_ui(ui: &mut Ui, scene: &mut Scene<'_>, figures: Option<&Figures>, fresh: bool) {
     let own = Goals::of_run(&scene.derived.subject().run.manifest);
-    let height = (ui.available_height() - theme::CARD_CHROME).max(240.0);
+    let height = ui.available_height() - theme::CARD_CHROME - GUTTER - super::COUNTS;
     let palette = Palette::of(ui);
     theme::card(palette).show(ui, |ui| {
         ui.set_width(ui.available_width());
-        ui.set_min_height(height);
         ui.spacing_mut().item_spacing.y = GRID;
         heading_ui(ui, scene.choices, &own);
         let about = "Good is what succeeds and meets all of these";
         ui.label(RichText::new(about).font(Type::Small.font()).color(palette.weak));
         ui.add_space(GRID);
-        let list = (height - 92.0).max(120.0);
+        let list = (height - AROUND).max(120.0);
         ScrollArea::vertical().id_salt("goals").max_height(list).show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = GRID;
             if scene.choices.goals.is_empty() {
@@ -122,8 +125,8 @@ fn limit_line_ui(ui: &mut Ui, choices: &mut Choices, goal: Goal, colour: usize) 
         label.on_hover_text(goal.kind.formula());
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             ui.spacing_mut().item_spacing.x = GRID;
-            let text = RichText::new("✕").font(Type::Small.font()).color(palette.weak);
-            let drop = ui.add(Button::new(text).frame(false));
+            let text = RichText::new("×").font(Type::Small.font()).color(palette.weak);
+            let drop = ui.add(Button::new(text).frame(false).min_size(DROP));
             let named = drop.accessible_name(format!("Remove the goal on {}", goal.kind.label()));
             if named.on_hover_text("Remove this goal").clicked() {
                 choices.goals.remove(goal.kind);
@@ -267,7 +270,7 @@ pub(super) fn no_goal_ui(ui: &mut Ui, choices: &mut Choices, height: f32) {
     ui.set_min_height(height);
     ui.vertical_centered(|ui| {
         ui.add_space((height * 0.5 - 50.0).max(0.0));
-        ui.label(RichText::new("Goodput against a threshold").font(Type::Heading.font()));
+        ui.label(RichText::new("Goodput by threshold").font(Type::Heading.font()));
         ui.add_space(GRID);
         let words = "This run has no goals. Begin with one; it starts where 95 % meet it.";
         ui.label(RichText::new(words).color(palette.weak));

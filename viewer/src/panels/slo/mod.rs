@@ -7,7 +7,7 @@
 mod goals;
 pub(super) mod rules;
 
-use eframe::egui::{ComboBox, Ui};
+use eframe::egui::{ComboBox, RichText, Ui};
 use onbeat_shared::metrics::goal::{Goal, GoalKind};
 
 use super::{Panel, Scene};
@@ -16,11 +16,12 @@ use crate::series::axes::Direction;
 use crate::series::slo::{Answer as SloAnswer, Ask as SloAsk, Figures, Way};
 use crate::series::{Answer, Ask};
 use crate::state::Choices;
-use crate::theme::{self, GUTTER, Palette};
+use crate::theme::{self, GRID, GUTTER, Palette, ROW_HEIGHT, Type};
 use crate::widgets::{
     card::{self, Headline},
     rule::Rule,
     stale, switch,
+    table::{Column, Table},
     time_plot::{self, TimePlot},
     xy_plot::{self, XyPlot},
 };
@@ -35,6 +36,8 @@ const PLOTS: &[&str] = &[COMPLIANCE, CURVE];
 
 /// Width of the goals beside the plots.
 const SIDE_WIDTH: f32 = 330.0;
+/// What the card with the counts needs.
+const COUNTS: f32 = theme::CARD_CHROME + 7.0 * ROW_HEIGHT + GRID;
 /// Below this width the goals go above the plots.
 const TWO_COLUMNS: f32 = 820.0;
 /// What the two plot cards need besides their plots.
@@ -60,6 +63,7 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
         goals::card_ui(ui, scene, figures, shown.fresh);
         compliance_ui(ui, scene, 180.0);
         curve_ui(ui, scene, 180.0);
+        counts_ui(ui, figures, shown.fresh);
         return;
     }
     let plots = (ui.available_height() - CHROME).max(280.0);
@@ -74,7 +78,9 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
         });
         ui.vertical(|ui| {
             ui.set_width(SIDE_WIDTH);
+            ui.spacing_mut().item_spacing.y = GUTTER;
             goals::card_ui(ui, scene, figures, shown.fresh);
+            counts_ui(ui, figures, shown.fresh);
         });
     });
 }
@@ -130,7 +136,7 @@ fn headlines(figures: Option<&Figures>) -> Vec<Headline> {
             title: "With the wait",
             which: "of requests",
             value: share(figures.effective_share),
-            more: "wait for the sending in TTFT".to_owned(),
+            more: "waits count into TTFT".to_owned(),
             definition: "Effective goodput: the time from when a request could leave to its \
                          sending counts into TTFT",
             has_data: figures.effective_share.is_some(),
@@ -185,6 +191,42 @@ fn missed_most(figures: &Figures) -> Headline {
             has_data: false,
         },
     }
+}
+
+/// Who counts, who does not, and who is good.
+fn counts_ui(ui: &mut Ui, figures: Option<&Figures>, fresh: bool) {
+    let Some(figures) = figures else { return };
+    theme::card(Palette::of(ui)).show(ui, |ui| {
+        ui.set_width(ui.available_width());
+        ui.spacing_mut().item_spacing.y = GRID;
+        stale::fade(ui, "counts", fresh);
+        ui.label(RichText::new("Requests").font(Type::Title.font()));
+        let rows: [(&str, u64, Option<f64>); 6] = [
+            ("counted", figures.of, None),
+            ("good", figures.good, figures.share),
+            ("successful, not good", figures.succeeded - figures.good, figures.short_share),
+            ("failed", figures.failed, figures.failed_share),
+            ("cancelled by plan", figures.cancelled, figures.cancelled_share),
+            ("cut off, not counted", figures.cut_off, None),
+        ];
+        let columns = [Column::text("", 1.6), Column::number(""), Column::number("")];
+        let cell = |row: usize, column: usize| {
+            let (name, count, share) = rows[row];
+            match column {
+                0 => name.to_owned(),
+                1 => quantity::count(count),
+                _ => share.map_or_else(String::new, quantity::percent),
+            }
+        };
+        Table {
+            name: "Requests by goodness",
+            columns: &columns,
+            rows: rows.len(),
+            cell: &cell,
+            row_headings: true,
+        }
+        .show(ui);
+    });
 }
 
 fn waiting(title: &'static str) -> Headline {
@@ -245,7 +287,7 @@ fn curve_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         let mut controls = |ui: &mut Ui, choices: &mut Choices| varied_ui(ui, choices, kind);
         XyPlot {
             id: CURVE,
-            title: "Goodput against",
+            title: "Goodput by threshold",
             height,
             picture: shown.answer.as_deref().and_then(Answer::picture),
             fresh: shown.fresh,

@@ -32,11 +32,11 @@ const NAMES: [&str; COLOURED] = ["core 0", "core 1", "core 2", "core 3"];
 const COLOURS: [usize; COLOURED] =
     [data_colour::BLUE, data_colour::ORANGE, data_colour::GREEN, data_colour::PURPLE];
 /// Spans across a view that can be told apart.
-const SPANS: i64 = 700;
+const SPANS: i64 = 400;
 /// Powers of ten shown below the smallest value on a logarithmic axis.
 const LOG_ROOM: f64 = 0.12;
 /// How strongly spans are tinted.
-const TINT: f32 = 0.20;
+const TINT: f32 = 0.32;
 
 /// A request that left.
 #[derive(Clone, Copy, Debug)]
@@ -307,15 +307,14 @@ fn rows(opened: &OpenedRun, shown: &[Left], view: TimeRange) -> Rows {
 }
 
 fn note(opened: &OpenedRun, shown: &[Left], view: TimeRange) -> String {
-    let requests = quantity::counted(shown.len() as u64, "request");
     let (stalls, _) = stalls_in(opened, view);
-    let stalls = quantity::counted(stalls, "host stall");
+    let stalls = format!("{} shaded", quantity::counted(stalls, "host stall"));
     let at_once = shown.iter().filter(|left| left.late <= 0.0).count() as u64;
     if at_once > 0 {
         let at_once = quantity::count(at_once);
-        return format!("{requests} ({at_once} not late, at the edge), {stalls} (shaded)");
+        return format!("{stalls}, {at_once} not late, at the edge");
     }
-    format!("{requests}, {stalls} (shaded)")
+    stalls
 }
 
 fn summary(opened: &OpenedRun, shown: &[Left], view: TimeRange) -> String {

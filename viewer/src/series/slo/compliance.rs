@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use egui_plot::PlotPoint;
 use onbeat_shared::{
     metrics::{scores::Limited, slo::Goals},
     units::NANOS_PER_SECOND,
@@ -25,7 +26,7 @@ use crate::state::TimeRange;
 use crate::theme::data_colour;
 
 /// Requests that a step should hold, so that its share means something.
-const STEP_REQUESTS: usize = 10;
+const STEP_REQUESTS: usize = 25;
 /// Steps across a view at least.
 const STEPS_MIN: u32 = 12;
 /// Goals with a line of their own at most: more cannot be told apart.
@@ -166,7 +167,9 @@ fn share_lines(steps: Steps, found: &[Step], goals: &Goals) -> Vec<Line> {
     let mut lines: Vec<Line> = own
         .map(|(place, (goal, colour))| {
             let values = found.iter().map(|step| share(step.met[place], step.of)).collect();
-            line(steps, goal.kind.label(), colour, share_axis(), values)
+            let line = line(steps, goal.kind.label(), colour, share_axis(), values);
+            // Several staircases over each other cannot be told apart.
+            Line { segments: through_middles(&line.segments), ..line }
         })
         .collect();
     let values = found.iter().map(|step| share(step.good, step.of)).collect();
@@ -209,6 +212,19 @@ fn line(
             values: Arc::from(values),
         },
     }
+}
+
+/// A staircase as lines from the middle of each step to that of the next.
+fn through_middles(stairs: &[Vec<PlotPoint>]) -> Vec<Vec<PlotPoint>> {
+    let middle = |pair: &[PlotPoint]| PlotPoint::new((pair[0].x + pair[1].x) / 2.0, pair[0].y);
+    let through = |segment: &Vec<PlotPoint>| {
+        // A lone step has no neighbour to go to: it stays as long as it is.
+        if segment.len() <= 2 {
+            return segment.clone();
+        }
+        segment.chunks_exact(2).map(middle).collect()
+    };
+    stairs.iter().map(through).collect()
 }
 
 fn rows(steps: Steps, found: &[Step], goals: &Goals) -> Rows {

@@ -47,9 +47,13 @@ pub struct Figures {
     pub good: u64,
     /// Their share; `None` if none counts.
     pub share: Option<f64>,
-    /// The share of all that succeeded; `None` if none counts.
-    pub success_share: Option<f64>,
-    /// Their rate; `None` if that cannot be told.
+    /// The share of those that succeed and miss a goal.
+    pub short_share: Option<f64>,
+    /// The share of the failed.
+    pub failed_share: Option<f64>,
+    /// The share of the cancelled.
+    pub cancelled_share: Option<f64>,
+    /// The rate of the good; `None` if that cannot be told.
     pub rate: Option<f64>,
     /// The rate of all that count.
     pub rate_of_all: Option<f64>,
@@ -100,7 +104,9 @@ pub fn figures(opened: &OpenedRun, selection: &Selection, goals: &Goals) -> Figu
         cut_off: group.cut_off,
         good: tally.good,
         share: group.share(tally.good),
-        success_share: group.share(succeeded),
+        short_share: group.share(succeeded - tally.good),
+        failed_share: group.share(group.failed),
+        cancelled_share: group.share(group.cancelled),
         rate: group.rate(tally.good),
         rate_of_all: group.rate(group.of),
         effective_share: group.share(effective),
