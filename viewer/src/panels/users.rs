@@ -173,8 +173,9 @@ fn note_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
     };
     let palette = Palette::of(ui);
     ui.add_space(2.0 * GRID);
+    let said = words.clone();
     let words = RichText::new(words).font(Type::Small.font()).color(palette.weak);
-    ui.add(egui::Label::new(words).truncate());
+    ui.add(egui::Label::new(words).truncate()).on_hover_text(said);
 }
 
 fn period_note(scene: &Scene<'_>) -> String {

@@ -235,9 +235,12 @@ fn lanes_look_as_they_did() {
     }
     let Some(mut play) = painted(ThemePreference::Light, &sample::log(7, 1_200)) else { return };
     results.add(compare(&mut play, "timeline-light"));
-    for _ in 0..9 {
+    for _ in 0..7 {
         play.key_press(Key::Plus);
     }
+    play.run();
+    assert!(reads(&play, "None of these lanes has a request in view"));
+    play.get_by_label_contains("Go to session_").click();
     play.run();
     results.add(compare(&mut play, "timeline-close-light"));
     play.key_press(Key::T);

@@ -162,11 +162,14 @@ impl<'a> Sheet<'a> {
 
     fn bars(&mut self, strip: Rect, bars: &[Bar], rows: u8) {
         let mut last_sign = [f32::NEG_INFINITY; 16];
+        // A turn that was due before the one before it had ended must not be drawn over that.
+        for bar in bars {
+            if let Some(due) = bar.due {
+                self.due(row_rect(strip, bar.row, rows), due, bar.phases.sent);
+            }
+        }
         for bar in bars {
             let rect = row_rect(strip, bar.row, rows);
-            if let Some(due) = bar.due {
-                self.due(rect, due, bar.phases.sent);
-            }
             self.phases(rect, bar);
             self.ticks(rect, bar);
             let own = &bar.phases;

@@ -17,6 +17,7 @@ use crate::series::timeline::{
     words,
 };
 use crate::series::{Answer, Ask};
+use crate::state::TimeRange;
 use crate::theme::{GRID, LANE_HEIGHT, Palette, Type};
 use crate::widgets::{
     axis, scroll_bar,
@@ -68,6 +69,9 @@ pub(super) fn show(ui: &mut Ui, scene: &mut Scene<'_>, height: f32, id: &'static
     names_ui(ui, scene, lanes, &rows, column);
     let response = bars_ui(ui, scene, lanes, &rows, &scale, id);
     axis_ui(ui, &scale);
+    if lanes.empty.is_none() && !is_something_there(lanes, &rows, view) {
+        elsewhere_ui(ui, scene, frame, page);
+    }
     let bar = Rect::from_min_size(
         pos2(frame.right(), frame.top()),
         vec2(scroll_bar::WIDTH, frame.height()),
@@ -226,6 +230,45 @@ fn bars_ui(
     time_scale::overlay_ui(ui, scale, scene.choices, palette);
     time_scale::interact(ui, &response, scale, scene.choices);
     response
+}
+
+/// Whether a lane in sight has a request in view.
+fn is_something_there(lanes: &Shown, rows: &Rows, view: TimeRange) -> bool {
+    lanes.rows.iter().enumerate().any(|(place, lane)| {
+        let strip = rows.of_lane(lanes.first + place);
+        strip.intersects(rows.frame)
+            && match &lane.body {
+                Body::Bars { bars, .. } => bars.iter().any(|bar| {
+                    bar.phases.sent < view.end && bar.phases.end.is_none_or(|end| end >= view.start)
+                }),
+                Body::Strip(_) => true,
+            }
+    })
+}
+
+/// The way to a lane that has requests in view, where those in sight have none.
+fn elsewhere_ui(ui: &mut Ui, scene: &mut Scene<'_>, frame: Rect, page: f64) {
+    let which = scene.choices.timeline.which(scene.choices.filter.clone());
+    let ask = timeline::Ask::Busy { view: scene.choices.view(), which };
+    let shown = scene.derived.ask(&Ask::Timeline(ask));
+    let answer = shown.answer.as_deref().filter(|_| shown.fresh).and_then(Answer::timeline);
+    let Some(timeline::Answer::Busy(found)) = answer else { return };
+    let palette = Palette::of(ui);
+    let middle = Rect::from_center_size(frame.center(), vec2(frame.width().min(420.0), 60.0));
+    let mut inner = ui.new_child(
+        UiBuilder::new().max_rect(middle).layout(egui::Layout::top_down(egui::Align::Center)),
+    );
+    let words = match found {
+        Some(_) => "None of these lanes has a request in view",
+        None => "No lane has a request in view",
+    };
+    inner.label(RichText::new(words).color(palette.weak));
+    if let Some((lane, name)) = found
+        && inner.button(format!("Go to {name}")).clicked()
+    {
+        // Not at the very top, so that its neighbours are seen too.
+        scene.choices.timeline.top = (*lane as f64 - page / 4.0).max(0.0);
+    }
 }
 
 /// What the pointer says and wants of single requests.

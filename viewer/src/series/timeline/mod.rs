@@ -45,6 +45,13 @@ pub enum Ask {
         /// Which lanes there are.
         which: Which,
     },
+    /// The first lane with a request in a stretch of time.
+    Busy {
+        /// The stretch.
+        view: TimeRange,
+        /// Which lanes there are.
+        which: Which,
+    },
     /// The requests of all lanes as the rows of a table.
     Rows {
         /// Those that touch this stretch of time.
@@ -59,6 +66,8 @@ pub enum Ask {
 pub enum Place {
     /// The lanes.
     Lanes,
+    /// The way to a lane with requests.
+    Busy,
     /// The table.
     Rows,
 }
@@ -68,6 +77,8 @@ pub enum Place {
 pub enum Answer {
     /// Lanes.
     Lanes(Shown),
+    /// A lane and its session's name, if there is one.
+    Busy(Option<(usize, String)>),
     /// Requests, lane by lane.
     Rows(Vec<u32>),
 }
@@ -97,6 +108,7 @@ impl Ask {
     pub const fn place(&self) -> Place {
         match self {
             Self::Lanes { .. } => Place::Lanes,
+            Self::Busy { .. } => Place::Busy,
             Self::Rows { .. } => Place::Rows,
         }
     }
@@ -109,6 +121,10 @@ impl Ask {
                 let window = bars::Window { view: *view, width: *width };
                 let lanes = opened.timeline.lanes(opened, which);
                 Answer::Lanes(bars::shown(opened, lanes, window, *first..first + count))
+            }
+            Self::Busy { view, which } => {
+                let lanes = opened.timeline.lanes(opened, which);
+                Answer::Busy(busy(opened, &lanes, *view))
             }
             Self::Rows { stretch, which } => {
                 let lanes = opened.timeline.lanes(opened, which);
@@ -124,7 +140,7 @@ impl Answer {
     pub const fn lanes(&self) -> Option<&Shown> {
         match self {
             Self::Lanes(shown) => Some(shown),
-            Self::Rows(_) => None,
+            Self::Rows(_) | Self::Busy(_) => None,
         }
     }
 
@@ -133,9 +149,21 @@ impl Answer {
     pub fn rows(&self) -> Option<&[u32]> {
         match self {
             Self::Rows(rows) => Some(rows.as_slice()),
-            Self::Lanes(_) => None,
+            Self::Lanes(_) | Self::Busy(_) => None,
         }
     }
+}
+
+/// The first lane with a request that left and touches a stretch.
+fn busy(opened: &OpenedRun, lanes: &Lanes, stretch: TimeRange) -> Option<(usize, String)> {
+    let run = &opened.run;
+    let touches = |&i: &u32| {
+        let i = i as usize;
+        run.requests.was_sent(i) && lanes::end_of(run, i) >= stretch.start
+    };
+    let is_busy = |&lane: &usize| lanes.all()[lanes.near(run, lane, stretch)].iter().any(touches);
+    let lane = (0..lanes.len()).find(is_busy)?;
+    Some((lane, lanes::name_of(run, lanes.head(lane).session).to_owned()))
 }
 
 /// Requests that left and touch a stretch, lane by lane.

@@ -39,13 +39,16 @@ pub const PERIODS: [GridColumn; 16] = [
     number("TTFT p95", 76.0, "Time to first token, 95th percentile"),
     number("Req./s", 46.0, "Successful requests per second"),
     number("Input/s", 56.0, "Input tokens per second, at the first token"),
-    number("Output/s", 58.0, "Output tokens per second, when their chunk arrived"),
+    number("Output/s", 64.0, "Output tokens per second, when their chunk arrived"),
     number("In flight", 54.0, "Requests in flight at its end"),
     number("New tokens", 74.0, "Tokens that no cache can have had: what the budget counts"),
     number("Work. set", 62.0, "Tokens of all blocks that were used lately"),
     number("Added", 46.0, "Users that the ramp added at its end"),
-    text("Because", 250.0, "Why the ramp added users, or did not"),
+    text("Because", 244.0, "Why the ramp added users, or did not"),
 ];
+
+/// The column of [`WAITS`] with the time.
+pub(super) const WAIT_FROM: usize = 1;
 
 /// The columns of the table of waits.
 pub const WAITS: [GridColumn; 5] = [
@@ -153,20 +156,20 @@ pub fn wait_cell(opened: &OpenedRun, wait: &Wait, column: usize) -> Option<Strin
     }
 }
 
-/// What the limits did, in words: one line for each.
+/// What the limits did, in words: whom they held back first, how often, and how long in all.
 #[must_use]
 pub fn held_words(held: &[Held]) -> String {
     let part = |held: &Held| {
         format!(
-            "{}: {} held back, {} in all, {} at most",
+            "{}: {}, {}, {}",
             limit_words(held.by),
             quantity::counted(held.users, "user"),
+            quantity::counted(held.waits, "wait"),
             quantity::duration(held.total_ns as f64),
-            quantity::duration(held.longest_ns as f64),
         )
     };
     let parts: Vec<String> = held.iter().map(part).collect();
-    if parts.is_empty() { "No user was held back here".to_owned() } else { parts.join(";  ") }
+    if parts.is_empty() { "No user was held back here".to_owned() } else { parts.join("; ") }
 }
 
 fn user(opened: &OpenedRun, place: u32) -> Option<&User> {
@@ -312,7 +315,7 @@ mod tests {
         assert_eq!(all.len(), opened.timeline.waits(&opened).len());
         assert!(all.is_sorted_by_key(|wait| wait.from));
         assert_eq!(held.iter().map(|held| held.waits).sum::<u64>(), all.len() as u64);
-        assert!(held_words(&held).contains("held back"));
+        assert!(held_words(&held).contains(" user"));
         let longest = waits(&opened, whole, sort(2, true)).0;
         assert!(longest.is_sorted_by(|a, b| a.ns() >= b.ns()));
         let periods = opened.people.periods(&opened);

@@ -83,7 +83,7 @@ impl Sort {
 }
 
 /// What the user chose in the panel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsersChoices {
     /// The lower plot.
     pub below: Below,
@@ -93,6 +93,17 @@ pub struct UsersChoices {
     pub people: Sort,
     /// How the table of waits is sorted.
     pub waits: Sort,
+}
+
+impl Default for UsersChoices {
+    fn default() -> Self {
+        Self {
+            below: Below::default(),
+            listing: Listing::default(),
+            people: Sort::default(),
+            waits: Sort { column: listing::WAIT_FROM, descending: false },
+        }
+    }
 }
 
 /// A question of the panel.
