@@ -18,6 +18,7 @@ use onbeat::policy::options::{Breaker, RampChoice, ReplyMode, UserOptions};
 use onbeat::run::CoreChoice;
 use onbeat::trace::{TraceOptions, read};
 use onbeat_shared::log::Class;
+use onbeat_shared::metrics::capacity::Curve;
 use onbeat_shared::metrics::{ReportOptions, report};
 use onbeat_shared::run::{Left, Run, User};
 use onbeat_shared::trace::Trace;
@@ -330,6 +331,31 @@ fn check_tokens(played: &Played) -> usize {
 fn prompts_have_the_tokens_that_were_recorded() {
     let counted = check_tokens(crowded());
     assert!(counted > 200, "{counted} answers");
+}
+
+/// What the log says that prompts have in common is what users' ideal hits were made of.
+#[test]
+fn a_log_of_users_tells_what_an_endless_cache_would_have_had() {
+    let run = &crowded().outcome.run;
+    let mut order: Vec<u32> = (0..).take(run.plan.len()).collect();
+    order.retain(|&i| run.requests.was_sent(i as usize));
+    order.sort_by_key(|&i| run.requests.sent(i as usize));
+    let rate = |counts: &dyn Fn(usize) -> bool| {
+        let curve = Curve::of(run, &order, counts).expect("the log has paths");
+        curve.sizes.last().expect("a size").ideal_hit_rate
+    };
+    let mut equal = 0;
+    for &i in &order {
+        let row = &run.plan[i as usize];
+        let input = f64::from(row.input_tokens.expect("the trace says"));
+        let ideal = f64::from(row.ideal_cached_tokens.expect("it has block ids"));
+        let found = (rate(&|other| other == i as usize) * input).round();
+        // What users share is in nobody's cache before the first request, and a sub-agent that was
+        // decided beside another one did not know of it yet.
+        assert!(found >= ideal || row.after.is_none(), "request {i}: {found} and {ideal}");
+        equal += usize::from((found - ideal).abs() < 0.5);
+    }
+    assert!(equal * 10 > order.len() * 8, "{equal} of {}", order.len());
 }
 
 #[test]

@@ -75,6 +75,23 @@ impl Sums {
         self.reporting += u64::from(cached.is_some());
     }
 
+    /// These and others.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        let joined = |a: Ratio, b: Ratio| Ratio {
+            part: a.part.saturating_add(b.part),
+            whole: a.whole.saturating_add(b.whole),
+        };
+        Self {
+            requests: self.requests + other.requests,
+            input: self.input.saturating_add(other.input),
+            ideal: joined(self.ideal, other.ideal),
+            set: joined(self.set, other.set),
+            reported: joined(self.reported, other.reported),
+            reporting: self.reporting + other.reporting,
+        }
+    }
+
     /// The rates.
     #[must_use]
     pub fn rates(&self) -> HitRates {

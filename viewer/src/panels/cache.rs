@@ -2,11 +2,12 @@
 //! in which sessions the two part, and how large the server's cache seems to be.
 
 use eframe::egui::{self, Color32, RichText, Ui};
+use onbeat_shared::metrics::cache::Sums;
 
 use super::{Panel, Scene};
 use crate::fate;
 use crate::quantity::{self, NO_DATA_CELL};
-use crate::series::cache::{self, OutcomeRow, SessionColumn, SessionRow, Sessions};
+use crate::series::cache::{self, CurveAnswer, OutcomeRow, SessionColumn, SessionRow, Sessions};
 use crate::series::{Answer, Ask};
 use crate::theme::{self, GRID, GUTTER, Palette, Type, data_colour};
 use crate::widgets::{
@@ -43,7 +44,7 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     }
     let (width, height) = (ui.available_width() - GUTTER, ui.available_height() - GUTTER);
     let left = (width * LEFT).floor();
-    let upper = (height * 0.5).floor().max(200.0);
+    let upper = (height * 0.46).floor().max(200.0);
     let lower = (height - upper).max(160.0);
     let plot = upper - theme::CARD_CHROME - time_plot::HEADING;
     ui.horizontal_top(|ui| {
@@ -91,9 +92,7 @@ fn curve_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         let selection = scene.choices.selection();
         let shown = scene.derived.ask(&Ask::Cache(cache::Ask::Curve { selection }));
         let answer = shown.answer.as_deref().and_then(Answer::cache).and_then(cache::Answer::curve);
-        let reported = answer.and_then(|answer| answer.reported);
-        let rule = |rate| Rule::horizontal("reported", rate, data_colour::BLUE).dashed();
-        let mut rules: Vec<Rule> = reported.map(rule).into_iter().collect();
+        let mut rules = answer.map_or_else(Vec::new, rules);
         XyPlot {
             id: CURVE,
             title: "Hit rate by cache size",
@@ -112,6 +111,15 @@ fn curve_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
             ui.add(egui::Label::new(text).wrap());
         });
     });
+}
+
+/// What the server says it had, and the size of a cache that would have had as much.
+fn rules(answer: &CurveAnswer) -> Vec<Rule> {
+    let reported =
+        answer.reported.map(|rate| Rule::horizontal("reported", rate, data_colour::BLUE));
+    let capacity = answer.capacity.map(|size| Rule::vertical("about", size, data_colour::GREY));
+    let reported = reported.map(Rule::named_left);
+    reported.into_iter().chain(capacity).map(Rule::dashed).collect()
 }
 
 fn sessions_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
@@ -231,7 +239,46 @@ fn outcomes_ui(ui: &mut Ui, scene: &Scene<'_>) {
             ui.disable();
         }
         outcome_table_ui(ui, rows);
+        ui.add_space(GUTTER);
+        heading_ui(ui, "In all", "over the requests that tell");
+        sums_table_ui(ui, rows);
     });
+}
+
+/// The sums of all outcomes: rates, and the tokens that they are made of.
+fn sums_table_ui(ui: &mut Ui, rows: &[OutcomeRow]) {
+    let all = rows.iter().fold(Sums::default(), |all, row| all.with(&row.sums));
+    let columns = [
+        Column::text("", 1.35),
+        Column::number("hit rate"),
+        Column::number("hits"),
+        Column::number("of tokens"),
+    ];
+    let lines = [("ideal", all.ideal), ("ideal, any place", all.set), ("reported", all.reported)];
+    let cell = |row: usize, column: usize| {
+        let (name, ratio) = lines[row];
+        let tokens = |tokens: u64| match ratio.whole {
+            0 => NO_DATA_CELL.to_owned(),
+            _ => quantity::count(tokens),
+        };
+        match column {
+            0 => name.to_owned(),
+            1 => ratio.value().map_or_else(|| NO_DATA_CELL.to_owned(), quantity::percent),
+            2 => tokens(ratio.part),
+            _ => tokens(ratio.whole),
+        }
+    };
+    let (name, rows) = ("Hit rates of all", lines.len());
+    Table { name, columns: &columns, rows, cell: &cell, row_headings: true }.show(ui);
+    ui.add_space(GRID);
+    let words = format!(
+        "{} of {} report cached tokens. Blocks sent before in any other place are of no use to a \
+         prefix cache.",
+        quantity::count(all.reporting),
+        quantity::counted(all.requests, "request"),
+    );
+    let weak = Palette::of(ui).weak;
+    ui.label(RichText::new(words).font(Type::Small.font()).color(weak));
 }
 
 fn outcome_table_ui(ui: &mut Ui, rows: &[OutcomeRow]) {

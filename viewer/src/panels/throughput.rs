@@ -106,7 +106,6 @@ fn figures_ui(ui: &mut Ui, scene: &Scene<'_>) {
     theme::card(palette).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.spacing_mut().item_spacing.y = GRID;
-        ui.label(RichText::new("On average and at most").font(Type::Title.font()));
         let selection = scene.choices.selection();
         let ask = Ask::Throughput(throughput::Ask::Figures { selection });
         let shown = scene.derived.ask(&ask);
@@ -118,28 +117,47 @@ fn figures_ui(ui: &mut Ui, scene: &Scene<'_>) {
         if !shown.fresh {
             ui.disable();
         }
+        ui.label(RichText::new("On average and at most").font(Type::Title.font()));
         ui.label(small(stretch_words(figures)));
-        table_ui(ui, figures);
-        ui.add_space(GRID);
+        means_ui(ui, figures);
+        ui.add_space(GUTTER);
+        ui.label(RichText::new("In all").font(Type::Title.font()));
+        totals_ui(ui, &figures.rates);
+        ui.add_space(GUTTER);
         ui.label(small(explanation(figures)));
     });
 }
 
-fn table_ui(ui: &mut Ui, figures: &Figures) {
-    let columns = [Column::text("", 1.35), Column::number("mean"), Column::number("peak")];
+fn means_ui(ui: &mut Ui, figures: &Figures) {
+    let columns = [Column::text("", 1.9), Column::number("mean"), Column::number("peak")];
+    let rates = figures.rates.len();
     let cell = |row: usize, column: usize| {
-        let Figure { name, unit, mean, peak } = figures.rows[row];
+        let figure = if row < rates { figures.rates[row] } else { figures.levels[row - rates] };
         match column {
-            0 if unit == "tokens/s" => format!("{name}/s"),
-            0 if unit == "/s" => format!("{name}/s"),
-            0 => name.to_owned(),
-            1 => mean.map_or_else(|| quantity::NO_DATA_CELL.to_owned(), quantity::number),
-            _ => peak.map_or_else(|| quantity::NO_DATA_CELL.to_owned(), quantity::number),
+            0 if row < rates => format!("{}/s", figure.name),
+            0 => figure.name.to_owned(),
+            1 => number(figure.mean),
+            _ => number(figure.peak),
         }
     };
-    let rows = figures.rows.len();
-    Table { name: "Means and peaks", columns: &columns, rows, cell: &cell, row_headings: true }
+    let (name, rows) = ("Means and peaks", rates + figures.levels.len());
+    Table { name, columns: &columns, rows, cell: &cell, row_headings: true }.show(ui);
+}
+
+fn totals_ui(ui: &mut Ui, rates: &[Figure]) {
+    let columns = [Column::text("", 1.9), Column::number(""), Column::number("")];
+    let cell = |row: usize, column: usize| match column {
+        0 => rates[row].name.to_owned(),
+        1 => String::new(),
+        _ => number(rates[row].total),
+    };
+    let rows = rates.len();
+    Table { name: "What passed in all", columns: &columns, rows, cell: &cell, row_headings: true }
         .show(ui);
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| quantity::NO_DATA_CELL.to_owned(), quantity::number)
 }
 
 fn stretch_words(figures: &Figures) -> String {
@@ -157,8 +175,7 @@ fn explanation(figures: &Figures) -> String {
     format!(
         "Everything that passed in this stretch of time, whatever became of the request; the \
          report's rates count successful requests only. Output tokens count when their chunk came, \
-         input tokens at the first token, requests at their end. Requests at once are weighted by \
-         time. {peaks}"
+         input tokens at the first token, requests at their end. {peaks}"
     )
 }
 

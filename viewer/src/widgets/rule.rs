@@ -28,6 +28,8 @@ pub struct Rule {
     pub colour: usize,
     /// Drawn broken.
     pub dashed: bool,
+    /// Its name stands at its left end, where what rises to the right leaves room.
+    pub named_left: bool,
     /// Whether the user may move it.
     pub draggable: bool,
     /// Whether the user moved it in this frame; set by the plot.
@@ -48,13 +50,29 @@ impl Rule {
     }
 
     const fn of(direction: Direction, name: String, value: f64, colour: usize) -> Self {
-        Self { name, direction, value, colour, dashed: false, draggable: false, moved: false }
+        Self {
+            name,
+            direction,
+            value,
+            colour,
+            dashed: false,
+            named_left: false,
+            draggable: false,
+            moved: false,
+        }
     }
 
     /// It as a broken line.
     #[must_use]
     pub const fn dashed(mut self) -> Self {
         self.dashed = true;
+        self
+    }
+
+    /// It with its name at its left end.
+    #[must_use]
+    pub const fn named_left(mut self) -> Self {
+        self.named_left = true;
         self
     }
 
@@ -275,7 +293,8 @@ impl Placed<'_> {
         let galley = painter.layout_no_wrap(text, Type::Small.font(), palette.text);
         let frame = self.frame();
         let size = galley.size() + vec2(2.0 * GRID, 0.0);
-        let free = candidates(self.direction, frame, at, size).into_iter().find(|rect| {
+        let places = candidates(self.direction, rule.named_left, frame, at, size);
+        let free = places.into_iter().find(|rect| {
             frame.contains_rect(*rect) && !taken.iter().any(|other| other.intersects(*rect))
         });
         let Some(rect) = free else { return };
@@ -287,7 +306,13 @@ impl Placed<'_> {
 }
 
 /// Where a line's name may stand, best first.
-fn candidates(direction: Direction, frame: Rect, at: f32, size: egui::Vec2) -> Vec<Rect> {
+fn candidates(
+    direction: Direction,
+    left: bool,
+    frame: Rect,
+    at: f32,
+    size: egui::Vec2,
+) -> Vec<Rect> {
     let gap = 3.0;
     let mut places = Vec::new();
     match direction {
@@ -301,9 +326,14 @@ fn candidates(direction: Direction, frame: Rect, at: f32, size: egui::Vec2) -> V
         }
         Direction::Horizontal => {
             for column in 0..ROWS {
-                let left = frame.right() - gap - f32::from(column + 1) * (size.x + gap);
-                places.push(pos2(left, at - 1.0 - size.y));
-                places.push(pos2(left, at + 1.0));
+                let inwards = gap + f32::from(column) * (size.x + gap);
+                let x = if left {
+                    frame.left() + inwards
+                } else {
+                    frame.right() - inwards - gap - size.x
+                };
+                places.push(pos2(x, at - 1.0 - size.y));
+                places.push(pos2(x, at + 1.0));
             }
         }
     }
@@ -395,7 +425,7 @@ mod tests {
         let frame = Rect::from_min_size(pos2(0.0, 0.0), vec2(400.0, 200.0));
         let mut taken: Vec<Rect> = Vec::new();
         for at in [200.0, 204.0, 210.0, 390.0] {
-            let free = candidates(Direction::Vertical, frame, at, vec2(80.0, 14.0))
+            let free = candidates(Direction::Vertical, false, frame, at, vec2(80.0, 14.0))
                 .into_iter()
                 .find(|rect| {
                     frame.contains_rect(*rect) && !taken.iter().any(|other| other.intersects(*rect))

@@ -20,6 +20,9 @@ use crate::series::axes::{Across, Axis, Unit};
 use crate::series::picture::{Cell, Heading, HeightAxis, Line, Picture, Readout, Rows};
 use crate::theme::data_colour;
 
+/// A little room above a hundred per cent.
+const BOUNDS: (f64, f64) = (0.0, 105.0);
+
 /// The curve with what is said beside it.
 #[derive(Clone, Debug, Default)]
 pub struct CurveAnswer {
@@ -55,8 +58,18 @@ pub fn answer(opened: &OpenedRun, selection: &Selection) -> CurveAnswer {
         Ok(curve) => Source::Sent(curve),
         Err(reason) if run.manifest.cache_curve.is_empty() => {
             let empty = Some(reason_words(reason).to_owned());
-            let picture = Picture { empty, summary: "No data.".to_owned(), ..Picture::default() };
-            return CurveAnswer { picture, ..CurveAnswer::default() };
+            let across = Axis::log("cache size", Unit::Number("tokens"));
+            let picture = Picture {
+                empty,
+                summary: "No data.".to_owned(),
+                across: Across::Value(across),
+                reach: across.bounds(1_000.0, 1_000_000.0),
+                axis: HeightAxis::Number { unit: "%" },
+                bounds: BOUNDS,
+                ..Picture::default()
+            };
+            let words = reason_details(reason).to_owned();
+            return CurveAnswer { picture, words, ..CurveAnswer::default() };
         }
         Err(_) => Source::Planned(run.manifest.cache_curve.clone()),
     };
@@ -126,7 +139,7 @@ fn picture(source: &Source, words: &str) -> Picture {
             readout: Readout::None,
         }],
         axis: HeightAxis::Number { unit: "%" },
-        bounds: (0.0, 105.0),
+        bounds: BOUNDS,
         table,
         note: source.note(),
         summary,
@@ -136,12 +149,20 @@ fn picture(source: &Source, words: &str) -> Picture {
 
 const fn reason_words(reason: NoCurve) -> &'static str {
     match reason {
+        NoCurve::NotInLog => "The log has no block ids",
+        NoCurve::NoRequest => "No request with block ids left",
+        NoCurve::TooLarge => "Too many prompts begin alike to tell",
+    }
+}
+
+/// What else is to be said then.
+const fn reason_details(reason: NoCurve) -> &'static str {
+    match reason {
         NoCurve::NotInLog => {
-            "The log does not say which prompts begin alike: the trace has no block ids, or the log \
-             is of an older version"
+            "The trace has none, or too many for the log, or the log is of an older version."
         }
-        NoCurve::NoRequest => "No request with block ids left in this stretch of time",
-        NoCurve::TooLarge => "Too many prompts that begin alike to work the curve out",
+        NoCurve::NoRequest => "Nothing can be said of this stretch of time.",
+        NoCurve::TooLarge => "It would take minutes to work the curve out.",
     }
 }
 
@@ -214,7 +235,7 @@ mod tests {
         let mut sample = sample::sample(2, 50);
         sample.prefixes = onbeat_shared::log::PrefixRows::default();
         let found = answer(&opened(&sample), &Selection::default());
-        assert!(found.picture.empty.expect("empty").starts_with("The log does not say"));
+        assert!(found.picture.empty.expect("empty").starts_with("The log has no block ids"));
         sample.manifest.cache_curve = [(10_000, 0.2), (20_000, 0.9)]
             .map(|(cache_tokens, ideal_hit_rate)| CacheSize { cache_tokens, ideal_hit_rate })
             .to_vec();

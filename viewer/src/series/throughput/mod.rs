@@ -105,11 +105,12 @@ impl Ask {
     }
 }
 
-const FLOWS: [(&str, Kind); 4] = [
+const FLOWS: [(&str, Kind); 5] = [
     ("output tokens", Kind::Output),
     ("input tokens", Kind::Input),
     ("requests completed", Kind::Completed),
-    ("not completed", Kind::Failed),
+    ("failed", Kind::Failed),
+    ("cancelled", Kind::Cancelled),
 ];
 
 const PHASES: [(&str, Phase); 3] =
