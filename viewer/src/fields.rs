@@ -101,7 +101,8 @@ fields! {
         Number(Instant, |run, i| instant(run.requests.done(i)));
     Lateness "lateness" ["late"] "Lateness" "sent − max(due, ready)"
         Number(Duration, |run, i| lateness::lateness_ns(run, i).map(|ns| ns as f64));
-    Queue "queue" ["queue_ms", "held_back"] "Queue" "ready − due: what it waited for, or admission"
+    Queue "queue" ["queue_ms", "held_back"] "Queue"
+        "ready − due: what it waited for, or admission"
         Number(Duration, |run, i| attribution::queue_ns(run, i).map(|ns| ns as f64));
     AgentWait "agent_wait" ["agent_wait_ms"] "Agent wait" "waiting for sub-agents"
         Number(Duration, |run, i| attribution::agent_wait_ns(run, i).map(|ns| ns as f64));
@@ -117,11 +118,13 @@ fields! {
         Number(Count, |run, i| tokens::prompt(run, i).map(|count| count as f64));
     Cached "cached" ["cached_tokens"] "Cached" "cached prompt tokens, as reported"
         Number(Count, |run, i| run.requests.cached_tokens(i).map(f64::from));
-    CachedShare "cached_share" ["hit_rate", "hits"] "Cached share" "cached / prompt tokens, as reported"
+    CachedShare "cached_share" ["hit_rate", "hits"] "Cached share"
+        "cached / prompt tokens, as reported"
         Number(Share, cache::reported_share);
     IdealCached "ideal_cached" ["ideal_cached_tokens"] "Ideal" "tokens an infinite cache would hold"
         Number(Count, |run, i| run.plan[i].ideal_cached_tokens.map(f64::from));
-    Output "output" ["completion", "output_tokens", "completion_tokens"] "Output" "completion tokens"
+    Output "output" ["completion", "output_tokens", "completion_tokens"] "Output"
+        "completion tokens"
         Number(Count, |run, i| tokens::completion(run, i).map(|count| count as f64));
     Reasoning "reasoning" ["reasoning_tokens"] "Reasoning" "reasoning tokens, as reported"
         Number(Count, |run, i| run.requests.reasoning_tokens(i).map(f64::from));

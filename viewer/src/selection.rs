@@ -200,10 +200,7 @@ impl OpenedRun {
     }
 
     /// The requests that pass and left, by when they left.
-    pub fn passing_by_sent<'a>(
-        &'a self,
-        passing: &'a Passing,
-    ) -> impl Iterator<Item = u32> + 'a {
+    pub fn passing_by_sent<'a>(&'a self, passing: &'a Passing) -> impl Iterator<Item = u32> + 'a {
         self.by_sent().iter().copied().filter(|&i| passing.has(i as usize))
     }
 }
@@ -234,9 +231,8 @@ mod tests {
         for filter in [None, filter("ttft > 20ms"), filter("failed"), filter("turn == 99")] {
             for range in [None, range] {
                 let selection = Selection { range, filter: filter.clone() };
-                let expected: Vec<u32> = (0..300)
-                    .filter(|&i| selection.holds(&opened.run, i as usize))
-                    .collect();
+                let expected: Vec<u32> =
+                    (0..300).filter(|&i| selection.holds(&opened.run, i as usize)).collect();
                 assert_eq!(*opened.chosen(&selection), *expected, "{selection:?}");
                 assert!(Arc::ptr_eq(&opened.chosen(&selection), &opened.chosen(&selection)));
             }

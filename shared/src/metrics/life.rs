@@ -154,7 +154,10 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     fn told(run: &Run, i: usize) -> Vec<(PhaseKind, i64, i64)> {
-        phases(run, i).iter().map(|phase| (phase.kind, phase.start.0 / MS, phase.end.0 / MS)).collect()
+        phases(run, i)
+            .iter()
+            .map(|phase| (phase.kind, phase.start.0 / MS, phase.end.0 / MS))
+            .collect()
     }
 
     #[test]

@@ -122,9 +122,8 @@ impl<'a> Parser<'a> {
             self.at += 1;
             return Ok(field);
         }
-        let meant = nearest_field(word).map_or_else(String::new, |near| {
-            format!("; did you mean {}?", name(near))
-        });
+        let meant = nearest_field(word)
+            .map_or_else(String::new, |near| format!("; did you mean {}?", name(near)));
         let words = format!("no field is called {}{meant}", shown(word));
         Err(self.wrong(words))
     }
@@ -242,7 +241,8 @@ impl<'a> Parser<'a> {
             return Ok(Amount { number, unit: None });
         };
         let known = unit_named(measure, unit).ok_or_else(|| {
-            let words = format!("{} is no unit of {}{}", shown(unit), name(field), example(measure));
+            let words =
+                format!("{} is no unit of {}{}", shown(unit), name(field), example(measure));
             self.wrong(words)
         })?;
         let amount = Amount { number, unit: Some(known) };
@@ -288,7 +288,8 @@ impl<'a> Parser<'a> {
 
     /// Takes a sign, or the word that means the same.
     fn takes(&mut self, sign: &str, word: &str) -> bool {
-        let is_word = matches!(self.kind(), Some(Kind::Word(found)) if found.eq_ignore_ascii_case(word));
+        let is_word =
+            matches!(self.kind(), Some(Kind::Word(found)) if found.eq_ignore_ascii_case(word));
         self.at += usize::from(is_word);
         is_word || self.takes_sign(sign)
     }

@@ -46,13 +46,7 @@ fn write(expression: &Expression, around: Binding, out: &mut String) {
     }
 }
 
-fn joined(
-    parts: &[Expression],
-    between: &str,
-    enclosed: bool,
-    inside: Binding,
-    out: &mut String,
-) {
+fn joined(parts: &[Expression], between: &str, enclosed: bool, inside: Binding, out: &mut String) {
     if enclosed {
         out.push('(');
     }
@@ -86,7 +80,9 @@ fn write_test(test: &Test, out: &mut String) {
 /// A text as it can stand in a filter: in quotes unless it is a plain word.
 pub(super) fn value(text: &str) -> String {
     let keyword = KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(text));
-    if !text.is_empty() && !keyword && !text.chars().any(|letter| ends_word(letter) || letter == '\\')
+    if !text.is_empty()
+        && !keyword
+        && !text.chars().any(|letter| ends_word(letter) || letter == '\\')
     {
         return text.to_owned();
     }

@@ -26,7 +26,8 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap_or_default() % sides.max(1)
     }
 
@@ -45,15 +46,11 @@ fn filters_pass_what_their_words_say() {
         ("ttft == missing", |run, i| Metric::Ttft.value_ns(run, i).is_none()),
         ("has(ttft)", |run, i| Metric::Ttft.value_ns(run, i).is_some()),
         ("ttft != missing", |run, i| Metric::Ttft.value_ns(run, i).is_some()),
-        ("!(ttft > 40ms)", |run, i| {
-            !Metric::Ttft.value_ns(run, i).is_some_and(|ns| ns > 40e6)
-        }),
+        ("!(ttft > 40ms)", |run, i| !Metric::Ttft.value_ns(run, i).is_some_and(|ns| ns > 40e6)),
         ("input > 0.2k and failed", |run, i| {
             tokens::prompt(run, i).is_some_and(|count| count > 200) && slo::failed(run, i)
         }),
-        ("outcome == failed or turn == 1", |run, i| {
-            slo::failed(run, i) || run.plan[i].turn == 1
-        }),
+        ("outcome == failed or turn == 1", |run, i| slo::failed(run, i) || run.plan[i].turn == 1),
         ("class == http_429", |run, i| run.requests.class(i) == Some(Class::Http429)),
         ("status >= 400 && status < 500", |run, i| {
             run.requests.status(i).is_some_and(|status| (400..500).contains(&status))
@@ -61,7 +58,9 @@ fn filters_pass_what_their_words_say() {
         ("error ~ \"SLOW down\"", |run, i| run.error_text(i) == Some("slow down")),
         ("session ~ 3", |run, i| run.session_name(i).is_some_and(|name| name.contains('3'))),
         ("sent > 3s and sent < 0.1 min", |run, i| {
-            run.requests.sent(i).is_some_and(|sent| sent.0 > 3_000_000_000 && sent.0 < 6_000_000_000)
+            run.requests
+                .sent(i)
+                .is_some_and(|sent| sent.0 > 3_000_000_000 && sent.0 < 6_000_000_000)
         }),
         ("cached_share >= 50%", |run, i| {
             let both = run.requests.cached_tokens(i).zip(run.requests.prompt_tokens(i));
@@ -132,16 +131,24 @@ fn what_is_wrong_is_pointed_at_in_words() {
         ("ttft > 500", 7, "a length of time needs its unit: ns, us, ms, s, min or h"),
         ("ttft > 500 ok", 7, "a length of time needs its unit: ns, us, ms, s, min or h"),
         ("ttft > 5kg", 7, "`kg` is no unit of ttft, such as 500ms or 1.5 s"),
-        ("ttft > fast", 7, "expected a number to compare ttft with, such as 500ms or 1.5 s, found \
-                            `fast`"),
+        (
+            "ttft > fast",
+            7,
+            "expected a number to compare ttft with, such as 500ms or 1.5 s, found \
+                            `fast`",
+        ),
         ("ttft", 4, "expected ==, !=, <, <=, > or >= after ttft, found nothing more"),
         ("ttft ~ 5", 5, "ttft is a number: compare it with ==, <, > and so on"),
         ("session < 5", 8, "session is text: compare it with ==, != or ~"),
         ("outcome == timout", 11, "outcome is never `timout`; did you mean timeout?"),
         ("(ok", 3, "expected &&, || or ), found nothing more"),
         ("ok)", 2, "expected && or ||, found `)`"),
-        ("ok && ", 6, "expected a field such as ttft, a word such as failed, ! or (, found \
-                       nothing more"),
+        (
+            "ok && ",
+            6,
+            "expected a field such as ttft, a word such as failed, ! or (, found \
+                       nothing more",
+        ),
         ("error ~ out of memory", 12, "expected && or ||, found `of`"),
         ("error ~ \"out", 8, "this quotation does not end: expected another \""),
         ("cached_share > 50", 15, "a share is at most 1, or 100%"),
@@ -187,7 +194,8 @@ fn meant(dice: &mut Dice, depth: usize) -> String {
             format!("{name} {equal} {}", words[dice.roll(words.len())])
         }
         Value::Text(_) => {
-            let text = dice.one_of(&["abc", "\"a b\"", "'\\\\ \\' \"'", "missing", "\"\"", "ü-1:2/x"]);
+            let text =
+                dice.one_of(&["abc", "\"a b\"", "'\\\\ \\' \"'", "missing", "\"\"", "ü-1:2/x"]);
             format!("{name} {equal} {text}")
         }
     }
@@ -216,9 +224,10 @@ fn the_one_form_says_the_same_and_is_its_own() {
 #[test]
 fn any_text_parses_or_is_refused() {
     const PIECES: &[&str] = &[
-        "ttft", "session", "outcome", "failed", "ok", "has", "missing", "and", "or", "not", "==", "!=",
-        "<", "<=", "~", "&&", "||", "!", "(", ")", "\"", "'", "\\", "5", "ms", "500ms", "8k", "%",
-        " ", "\n", "\0", "é", "≥", "−", "🦀", "\u{202e}", "_", ".", "1e9", "inf", "nan", "=", "&",
+        "ttft", "session", "outcome", "failed", "ok", "has", "missing", "and", "or", "not", "==",
+        "!=", "<", "<=", "~", "&&", "||", "!", "(", ")", "\"", "'", "\\", "5", "ms", "500ms", "8k",
+        "%", " ", "\n", "\0", "é", "≥", "−", "\u{1F980}", "\u{202e}", "_", ".", "1e9", "inf", "nan", "=",
+        "&",
     ];
     let mut dice = Dice(2);
     let mut accepted = 0;

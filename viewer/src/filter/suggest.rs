@@ -34,9 +34,9 @@ pub(super) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> O
         // A beginning is near even if much is still to come.
         if letters >= 2 && name.starts_with(&word) { apart.min(1) } else { apart }
     };
-    let near = names.map(|name| (far(name), name)).filter(|&(apart, name)| {
-        apart <= allowed && apart < name.chars().count().max(letters)
-    });
+    let near = names
+        .map(|name| (far(name), name))
+        .filter(|&(apart, name)| apart <= allowed && apart < name.chars().count().max(letters));
     near.min_by_key(|&(apart, _)| apart).map(|(_, name)| name)
 }
 
@@ -113,8 +113,8 @@ fn compared(before: &str) -> (bool, Option<Field>) {
         return (false, None);
     }
     let left = left.trim_end();
-    let start = left.rfind(ends_word).map_or(0, |at| {
-        at + left[at..].chars().next().map_or(1, char::len_utf8)
-    });
+    let start = left
+        .rfind(ends_word)
+        .map_or(0, |at| at + left[at..].chars().next().map_or(1, char::len_utf8));
     (true, Field::named(&left[start..]))
 }

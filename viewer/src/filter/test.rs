@@ -153,8 +153,7 @@ impl Match {
 
 fn contains(text: &str, wanted: &str) -> bool {
     let (text, wanted) = (text.as_bytes(), wanted.as_bytes());
-    wanted.is_empty()
-        || text.windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted))
+    wanted.is_empty() || text.windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted))
 }
 
 /// One test of a request.
@@ -186,7 +185,9 @@ impl Test {
             Self::Number(field, compare, amount) => {
                 field.number(run, i).is_some_and(|value| compare.holds(value, amount.value()))
             }
-            Self::Text(Field::Outcome, how, word) if &**word == FAILED && *how != Match::Contains => {
+            Self::Text(Field::Outcome, how, word)
+                if &**word == FAILED && *how != Match::Contains =>
+            {
                 let failed = Self::Flag(Field::Failed).holds(run, i);
                 Field::Outcome.is_known(run, i) && failed == (*how == Match::Is)
             }

@@ -7,14 +7,13 @@
 use std::sync::Arc;
 
 use onbeat_shared::{
-    log::Outcome,
     metrics::flows::{Grid, Kind},
     units::NANOS_PER_SECOND,
 };
 
 use super::picture::{Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase};
 use super::rates::places_in;
-use super::{STEPS, filtered, from_zero, nothing_passes, unsuccessful, with_margin, within_run};
+use super::{STEPS, filtered, from_zero, nothing_passes, with_margin, within_run};
 use crate::opened::OpenedRun;
 use crate::quantity;
 use crate::selection::Passing;
@@ -90,12 +89,13 @@ fn counted(
             let mut counted = vec![of("completed", data_colour::BLUE, Kind::Completed)];
             let whole = opened.whole().widened(1.0);
             let all = flows.between(&opened.run, (whole.start, whole.end));
-            if all[Kind::Failed as usize] > 0.0 {
-                let requests = &opened.run.requests;
-                let cancelled =
-                    (0..requests.len()).any(|i| requests.outcome(i) == Some(Outcome::Cancelled));
-                let name = unsuccessful(cancelled);
-                counted.push(of(name, data_colour::VERMILLION, Kind::Failed));
+            for (name, colour, kind) in [
+                ("failed", data_colour::VERMILLION, Kind::Failed),
+                ("cancelled", data_colour::GREY, Kind::Cancelled),
+            ] {
+                if all[kind as usize] > 0.0 {
+                    counted.push(of(name, colour, kind));
+                }
             }
             ("requests/s", counted)
         }

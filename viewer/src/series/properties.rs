@@ -170,7 +170,12 @@ fn every_latency_in_view_is_a_mark_and_lies_within_the_bounds() {
         let opened = opened(seed, 300);
         for view in views(&opened) {
             for scale in [Scale::Linear, Scale::Log] {
-                let picture = latency::picture(&opened, view, choice(Metric::Ttft, scale), &opened.passing(None));
+                let picture = latency::picture(
+                    &opened,
+                    view,
+                    choice(Metric::Ttft, scale),
+                    &opened.passing(None),
+                );
                 let Marks::Points { points, requests } = &picture.marks else {
                     panic!("few enough for points");
                 };
@@ -204,7 +209,12 @@ fn every_latency_in_view_is_a_mark_and_lies_within_the_bounds() {
 fn percentiles_over_the_run_agree_with_the_report() {
     let opened = opened(3, 500);
     let view = views(&opened)[0];
-    let picture = latency::picture(&opened, view, choice(Metric::EndToEnd, Scale::Linear), &opened.passing(None));
+    let picture = latency::picture(
+        &opened,
+        view,
+        choice(Metric::EndToEnd, Scale::Linear),
+        &opened.passing(None),
+    );
     let rows = &picture.table;
     let column = |place: usize| rows.cells[place].iter().flatten().copied();
     let ok = opened.report().outcomes.ok as f64;
@@ -235,7 +245,8 @@ fn a_density_picture_loses_no_request() {
     let opened = OpenedRun::new(PathBuf::from("dense.beat"), 0, run);
     let view = views(&opened)[0];
     for scale in [Scale::Linear, Scale::Log] {
-        let picture = latency::picture(&opened, view, choice(Metric::Ttft, scale), &opened.passing(None));
+        let picture =
+            latency::picture(&opened, view, choice(Metric::Ttft, scale), &opened.passing(None));
         let Marks::Density(density) = &picture.marks else {
             panic!("too many for points");
         };
@@ -279,9 +290,13 @@ fn what_was_cancelled_is_not_called_a_failure() {
         let run = Run::read(&sample.bytes()).expect("a readable log");
         let opened = OpenedRun::new(PathBuf::from("sample.beat"), 0, run);
         let view = views(&opened)[0];
-        let picture = latency::picture(&opened, view, choice(Metric::Ttft, Scale::Linear), &opened.passing(None));
-        assert_eq!(picture.table.columns[2].name, called);
-        assert!(picture.note.contains(&format!(" {called} (crosses), ")), "{}", picture.note);
-        assert_eq!(flow::picture(&opened, view, Flow::Requests, &opened.passing(None)).lines[1].name, called);
+        let all = opened.passing(None);
+        let picture = latency::picture(&opened, view, choice(Metric::Ttft, Scale::Linear), &all);
+        let names: Vec<_> = picture.table.columns.iter().map(|column| &*column.name).collect();
+        let cancelled = class == Class::CancelledByPlan;
+        assert_eq!(names[2], "failed");
+        assert_eq!(names.contains(&"cancelled"), cancelled, "{names:?}");
+        assert_eq!(picture.note.contains("1 cancelled"), cancelled, "{}", picture.note);
+        assert_eq!(flow::picture(&opened, view, Flow::Requests, &all).lines[1].name, called);
     }
 }

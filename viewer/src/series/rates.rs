@@ -41,10 +41,7 @@ pub fn picture(opened: &OpenedRun, view: TimeRange, passing: &Passing) -> Pictur
         bounds: from_zero(largest),
         axis: HeightAxis::Number { unit: UNIT },
         table: rows(within_run(opened, view), steps, offered.as_deref(), &achieved),
-        note: filtered(
-            format!("in steps of {}", quantity::duration(steps.width as f64)),
-            passing,
-        ),
+        note: filtered(format!("in steps of {}", quantity::duration(steps.width as f64)), passing),
         summary: summary(view, offered.as_deref(), &achieved, largest),
         empty: nothing_passes(passing)
             .or_else(|| opened.by_sent().is_empty().then(|| "No request left".to_owned())),

@@ -71,10 +71,8 @@ fn any_row_of_a_million_comes_into_sight_evenly() {
         assert!(rows.contains(&row), "{row}: {rows:?}");
         assert!(rows.windows(2).all(|pair| pair[1] == pair[0] + 1));
         assert!(play.state().asked <= 2 * 24, "{} cells", play.state().asked);
-        let tops: Vec<f32> = play
-            .get_all_by_role(Role::Row)
-            .map(|row| row.rect().bottom())
-            .collect();
+        let tops: Vec<f32> =
+            play.get_all_by_role(Role::Row).map(|row| row.rect().bottom()).collect();
         // The first and the last may be cut.
         for pair in tops[1..tops.len() - 1].windows(2) {
             assert!((pair[1] - pair[0] - 22.0).abs() < 0.01, "{row}: uneven, {pair:?}");

@@ -1,20 +1,18 @@
 //! What there is to know about the chosen request: its waterfall, its facts, the turns of its
 //! session and its neighbours. Every row of these leads to its own request.
 
-use eframe::egui::{
-    self, Align, Button, Color32, Layout, RichText, ScrollArea, Spinner, Ui, vec2,
-};
+use eframe::egui::{self, Align, Button, Color32, Layout, RichText, ScrollArea, Spinner, Ui, vec2};
 use onbeat_shared::run::Run;
 
 use super::{Scene, colour, column, session, waterfall};
 use crate::derive::Shown;
 use crate::fields::Field;
 use crate::quantity;
+use crate::series::Answer;
 use crate::series::requests::{
     RequestsChoices,
     details::{Details, Group},
 };
-use crate::series::Answer;
 use crate::state::Origin;
 use crate::theme::{self, GRID, GUTTER, Palette, Type};
 use crate::widgets::{
@@ -91,7 +89,8 @@ fn heading_ui(
                 let session = Field::Session.words(run, i);
                 let words = format!(
                     "{}, turn {}",
-                    session.map_or_else(|| "no session name".to_owned(), |it| format!("session {it}")),
+                    session
+                        .map_or_else(|| "no session name".to_owned(), |it| format!("session {it}")),
                     run.plan[i].turn
                 );
                 ui.add(egui::Label::new(RichText::new(words).color(palette.weak)).truncate());
@@ -113,7 +112,10 @@ fn turns_ui(ui: &mut Ui, choices: &mut RequestsChoices, details: Option<&Details
     for (name, forward, key) in [("Next turn", true, "N"), ("Previous turn", false, "P")] {
         let to = beside(forward);
         let button = ui.add_enabled(to.is_some(), Button::new(name));
-        let about = format!("The {} request of the session ({key})", if forward { "next" } else { "previous" });
+        let about = format!(
+            "The {} request of the session ({key})",
+            if forward { "next" } else { "previous" }
+        );
         if button.on_hover_text(about).clicked()
             && let Some(to) = to
         {
@@ -212,13 +214,7 @@ fn title_ui(ui: &mut Ui, title: &str, note: &str) {
 /// Height of [`title_ui`] and the gap below it.
 const TITLE: f32 = 26.0 + GRID;
 
-fn waterfall_ui(
-    ui: &mut Ui,
-    choices: &RequestsChoices,
-    run: &Run,
-    details: &Details,
-    height: f32,
-) {
+fn waterfall_ui(ui: &mut Ui, choices: &RequestsChoices, run: &Run, details: &Details, height: f32) {
     let palette = Palette::of(ui);
     let i = details.request as usize;
     let events = quantity::counted(details.waterfall.chunks as u64, "content event");
@@ -274,13 +270,7 @@ fn group_ui(ui: &mut Ui, group: &Group) {
     ui.add_space(GRID);
 }
 
-fn near_ui(
-    ui: &mut Ui,
-    choices: &mut RequestsChoices,
-    run: &Run,
-    details: &Details,
-    height: f32,
-) {
+fn near_ui(ui: &mut Ui, choices: &mut RequestsChoices, run: &Run, details: &Details, height: f32) {
     let room = (height - 2.0 * TITLE - GRID).max(120.0);
     // A short session leaves its room to the neighbours.
     let rows = f32::from(u8::try_from(details.turns.len().min(20)).unwrap_or(20)) + 1.4;
@@ -349,7 +339,12 @@ fn neighbours_ui(
     const FIELDS: [(Field, f32); 3] =
         [(Field::Number, 62.0), (Field::Sent, 78.0), (Field::E2e, 74.0)];
     let mut columns = FIELDS.map(|(field, width)| narrow(field, width)).to_vec();
-    columns.push(GridColumn { heading: "Near by", about: "how it is near", width: 84.0, is_text: true });
+    columns.push(GridColumn {
+        heading: "Near by",
+        about: "how it is near",
+        width: 84.0,
+        is_text: true,
+    });
     let palette = Palette::of(ui);
     let near = &details.neighbours;
     let request = |row: usize| near[row].request;

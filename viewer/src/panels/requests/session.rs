@@ -30,7 +30,8 @@ pub(super) fn show(ui: &mut Ui, run: &Run, details: &Details) -> Option<u32> {
     let title = RichText::new("Session over time").font(Type::Title.font());
     let top = Rect::from_min_size(rect.min, vec2(rect.width(), TITLE));
     ui.put(top, |ui: &mut Ui| {
-        ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| ui.label(title)).response
+        ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| ui.label(title))
+            .response
     });
     let lane = Rect::from_min_size(rect.min + vec2(0.0, TITLE), vec2(rect.width(), LANE));
     let Some(whole) = whole(turns) else {
@@ -53,8 +54,8 @@ pub(super) fn show(ui: &mut Ui, run: &Run, details: &Details) -> Option<u32> {
         Rect::from_x_y_ranges(left..=right, lane.shrink2(vec2(0.0, 1.5 * GRID)).y_range())
     };
     for (turn, span) in turns {
-        let bad = !run.requests.is_ok(*turn as usize)
-            && run.requests.outcome(*turn as usize).is_some();
+        let bad =
+            !run.requests.is_ok(*turn as usize) && run.requests.outcome(*turn as usize).is_some();
         let fill = if bad { palette.bad } else { palette.data[data_colour::BLUE] };
         let rect = bar(span);
         ui.painter().rect_filled(rect, 2.0, fill);

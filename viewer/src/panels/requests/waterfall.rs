@@ -97,7 +97,11 @@ impl Frame<'_> {
             self.painter.vline(x, self.bars.y_range(), line);
             let text = self.painter.layout_no_wrap(
                 // The word for no time at all would be in microseconds.
-                if mark.value == 0.0 { "0".to_owned() } else { quantity::duration(mark.value * nanos) },
+                if mark.value == 0.0 {
+                    "0".to_owned()
+                } else {
+                    quantity::duration(mark.value * nanos)
+                },
                 Type::Small.font(),
                 self.palette.weak,
             );
@@ -145,7 +149,8 @@ impl Frame<'_> {
         let took = quantity::measured(total as f64);
         let at = stalls.first().map(|stall| quantity::duration(self.since_zero(stall.start)));
         let count = quantity::counted(stalls.len() as u64, "host stall");
-        let about = format!("{count} of its core, {took} together: the host took the processor away");
+        let about =
+            format!("{count} of its core, {took} together: the host took the processor away");
         let name = ("host stalls", self.palette.warn);
         self.line_ui(ui, slot, name, [at.as_deref().unwrap_or_default(), &took], &about);
     }
@@ -180,10 +185,7 @@ impl Frame<'_> {
         let height = (slot.height() - 2.0 * GRID).max(8.0);
         let middle = slot.center().y;
         let right = right.max(left + BAR_LEAST).min(self.bars.right() + BAR_LEAST);
-        Rect::from_min_max(
-            pos2(left, middle - height / 2.0),
-            pos2(right, middle + height / 2.0),
-        )
+        Rect::from_min_max(pos2(left, middle - height / 2.0), pos2(right, middle + height / 2.0))
     }
 
     /// A tick for each content event, as far as they can be told apart; else the bar is full.

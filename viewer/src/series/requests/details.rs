@@ -354,9 +354,8 @@ mod tests {
         for request in 0..300_u32 {
             let i = request as usize;
             let details = details(&opened, request);
-            let session = (0..300_u32).filter(|&other| {
-                run.plan[other as usize].session == run.plan[i].session
-            });
+            let session = (0..300_u32)
+                .filter(|&other| run.plan[other as usize].session == run.plan[i].session);
             let mut turns = details.turns.clone();
             assert!(turns.is_sorted_by_key(|&turn| run.plan[turn as usize].turn));
             turns.sort_unstable();

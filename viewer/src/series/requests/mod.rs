@@ -100,9 +100,7 @@ impl RequestsChoices {
 
     /// Shows a column, or hides it. The last one stays.
     pub fn toggle(&mut self, field: Field) {
-        if !self.columns.remove(&field) {
-            self.columns.insert(field);
-        } else if self.columns.is_empty() {
+        if !self.columns.remove(&field) || self.columns.is_empty() {
             self.columns.insert(field);
         }
     }
@@ -153,8 +151,8 @@ pub enum Answer {
 pub struct Rows {
     /// Their requests, from the top.
     pub order: Arc<[u32]>,
-    /// How many requests the run had when they were put in order. A log that is being written can be
-    /// replaced by a shorter one; rows of more requests than there are must not be drawn.
+    /// How many requests the run had when they were put in order. A log that is being written can
+    /// be replaced by a shorter one; rows of more requests than there are must not be drawn.
     pub planned: usize,
 }
 

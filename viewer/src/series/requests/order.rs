@@ -22,7 +22,9 @@ pub fn rows(opened: &OpenedRun, selection: &Selection, sort: Sort) -> Arc<[u32]>
     let run = &opened.run;
     let (mut known, missing) = match sort.field.row().value {
         Value::Number(_, value) => parted(&chosen, |i| value(run, i)),
-        Value::Flag(value) => parted(&chosen, |i| value(run, i).map(|yes| f64::from(u8::from(yes)))),
+        Value::Flag(value) => {
+            parted(&chosen, |i| value(run, i).map(|yes| f64::from(u8::from(yes))))
+        }
         Value::Word(..) | Value::Text(_) => {
             let ranks = ranks(run, &chosen, sort.field);
             parted(&chosen, |i| ranks.get(sort.field.text(run, i)?).copied())
