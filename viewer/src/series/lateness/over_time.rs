@@ -16,11 +16,12 @@ use onbeat_shared::{
 use crate::filter::Filter;
 use crate::opened::OpenedRun;
 use crate::quantity::{self, TimeUnit};
+use crate::selection::Passing;
 use crate::series::picture::{
     Band, Cell, Density, Heading, HeightAxis, Line, Look, MarkGroup, Marks, Picture, Readout, Rows,
     Steps, seconds, staircase,
 };
-use crate::series::{STEPS, with_margin, within_run};
+use crate::series::{STEPS, filtered, nothing_passes, with_margin, within_run};
 use crate::state::{Scale, TimeRange};
 use crate::theme::data_colour;
 
@@ -56,7 +57,8 @@ pub fn picture(
     scale: Scale,
 ) -> Picture {
     let wide = with_margin(opened, view);
-    let all = left(opened, wide, filter);
+    let passing = opened.passing(filter);
+    let all = left(opened, wide, &passing);
     let shown = in_view(&all, view);
     let most = shown.iter().map(|left| left.late).fold(0.0, f64::max);
     let axis = match scale {
@@ -79,9 +81,9 @@ pub fn picture(
         axis,
         bounds,
         table: rows(opened, shown, within_run(opened, view)),
-        note: note(opened, shown, view),
+        note: filtered(note(opened, shown, view), &passing),
         summary: summary(opened, shown, view),
-        empty: shown.is_empty().then(|| empty(opened)),
+        empty: shown.is_empty().then(|| nothing_passes(&passing).unwrap_or_else(|| empty(opened))),
         ..Picture::default()
     }
 }
@@ -92,8 +94,7 @@ pub fn limit_ns(opened: &OpenedRun) -> f64 {
     opened.run.manifest.max_lateness_us as f64 * 1e3
 }
 
-fn left(opened: &OpenedRun, range: TimeRange, filter: Option<&Arc<Filter>>) -> Vec<Left> {
-    let passing = opened.passing(filter);
+fn left(opened: &OpenedRun, range: TimeRange, passing: &Passing) -> Vec<Left> {
     let run = &opened.run;
     let of = |&request: &u32| {
         let i = request as usize;
@@ -147,7 +148,7 @@ fn marks(
     }
     let placed = |left: &Left| PlotPoint::new(seconds(left.sent), height(axis, left.late, bounds));
     if !few {
-        let points = all.iter().map(|left| placed(left));
+        let points = all.iter().map(placed);
         let xs = (seconds(wide.start), seconds(wide.end));
         return Marks::Density(Density::of(points, xs, bounds));
     }

@@ -17,11 +17,12 @@ use super::{Way, limits, store::placed};
 use crate::filter::Filter;
 use crate::opened::OpenedRun;
 use crate::quantity;
+use crate::selection::Passing;
 use crate::series::axes::{Axis, Unit};
 use crate::series::picture::{
     Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, staircase,
 };
-use crate::series::{STEPS, from_zero, with_margin, within_run};
+use crate::series::{STEPS, filtered, from_zero, nothing_passes, with_margin, within_run};
 use crate::state::TimeRange;
 use crate::theme::data_colour;
 
@@ -62,14 +63,15 @@ pub fn picture(
 ) -> Picture {
     let scored = opened.scored(goals, false);
     let limited = scored.limited();
+    let passing = opened.passing(filter);
     let in_view = between(opened, view).len();
     let wanted = u32::try_from(in_view / STEP_REQUESTS).unwrap_or(u32::MAX);
     let width = Steps::covering(view, wanted.clamp(STEPS_MIN, STEPS)).width;
     let steps = Steps::of_width(with_margin(opened, view), width);
-    let found = count(opened, steps, filter, &limited);
+    let found = count(opened, steps, &passing, &limited);
     let table = Steps::of_width(within_run(opened, view), width);
-    let rows = rows(table, &count(opened, table, filter, &limited), goals);
-    let shown = whole(&count(opened, Steps::of_width(view, width), filter, &limited));
+    let rows = rows(table, part(steps, &found, table), goals);
+    let shown = whole(part(steps, &found, Steps::of_width(view, width)));
     let lines = match way {
         Way::Share => share_lines(steps, &found, goals),
         Way::Rate => rate_lines(steps, &found, goals),
@@ -86,9 +88,9 @@ pub fn picture(
         axis,
         bounds,
         table: rows,
-        note: note(&shown, width, goals),
+        note: filtered(note(&shown, width, goals), &passing),
         summary: summary(&shown, view, goals),
-        empty: (shown.of == 0).then(|| empty(opened)),
+        empty: (shown.of == 0).then(|| nothing_passes(&passing).unwrap_or_else(|| empty(opened))),
         ..Picture::default()
     }
 }
@@ -102,13 +104,7 @@ fn between(opened: &OpenedRun, range: TimeRange) -> &[u32] {
     &counted[from..to.max(from)]
 }
 
-fn count(
-    opened: &OpenedRun,
-    steps: Steps,
-    filter: Option<&Arc<Filter>>,
-    goals: &[Limited<'_>],
-) -> Vec<Step> {
-    let passing = opened.passing(filter);
+fn count(opened: &OpenedRun, steps: Steps, passing: &Passing, goals: &[Limited<'_>]) -> Vec<Step> {
     let run = &opened.run;
     let of_step = |place: usize| {
         let range = TimeRange { start: steps.start_of(place), end: steps.start_of(place + 1) };
@@ -127,6 +123,13 @@ fn count(
         step
     };
     (0..steps.count).map(of_step).collect()
+}
+
+/// The steps that lie in others of the same length.
+fn part(steps: Steps, found: &[Step], inner: Steps) -> &[Step] {
+    let from = steps.place(inner.start).unwrap_or(0);
+    let to = found.len().min(from + inner.count);
+    &found[from.min(to)..to]
 }
 
 /// All steps together.
@@ -309,7 +312,7 @@ mod tests {
         let whole = opened.whole();
         for (range, width) in [(whole, 700_000_000), (whole.widened(-0.2), 333)] {
             let steps = Steps::of_width(range, width);
-            let found = count(&opened, steps, None, &scored.limited());
+            let found = count(&opened, steps, &opened.passing(None), &scored.limited());
             let run = &opened.run;
             for (place, step) in found.iter().enumerate().filter(|(_, step)| step.of > 0) {
                 let from = steps.start_of(place)..steps.start_of(place + 1);

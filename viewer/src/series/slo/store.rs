@@ -28,18 +28,21 @@ const COLUMNS: usize = 10;
 /// Groups and thresholds kept.
 const OTHERS: usize = 4;
 
+/// Keys and what was made for them, newest last.
+type Kept<K, V> = Mutex<VecDeque<(K, Arc<V>)>>;
+
 /// What was worked out.
 #[derive(Debug, Default)]
 pub struct Store {
-    columns: Mutex<VecDeque<((GoalKind, bool), Arc<Column>)>>,
-    groups: Mutex<VecDeque<(Selection, Arc<Group>)>>,
-    thresholds: Mutex<VecDeque<((Selection, GoalKind), Arc<Thresholds>)>>,
+    columns: Kept<(GoalKind, bool), Column>,
+    groups: Kept<Selection, Group>,
+    thresholds: Kept<(Selection, GoalKind), Thresholds>,
     counted: OnceLock<Box<[u32]>>,
 }
 
 /// The value of a key, made now if it is not there; the oldest beyond `most` are dropped.
 fn kept<K: PartialEq, V>(
-    entries: &Mutex<VecDeque<(K, Arc<V>)>>,
+    entries: &Kept<K, V>,
     most: usize,
     key: K,
     make: impl FnOnce() -> V,
