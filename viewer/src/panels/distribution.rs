@@ -2,8 +2,10 @@
 
 use eframe::egui::{Align, Layout, RichText, Ui, vec2};
 
+use super::slo::rules as goals;
 use super::{Panel, Scene};
 use crate::series::Ask;
+use crate::series::axes::Direction;
 use crate::series::distribution::{self, Distribution, DistributionChoices};
 use crate::series::number::Number;
 use crate::series::picture::Picture;
@@ -114,7 +116,7 @@ impl Shown<'_> {
         self.marked_ui(ui, choices, (HISTOGRAM, "Histogram"), height, picture);
     }
 
-    /// A plot with lines at the percentiles.
+    /// A plot with lines at the percentiles and, where there is one, at the goal.
     fn marked_ui(
         &self,
         ui: &mut Ui,
@@ -128,10 +130,15 @@ impl Shown<'_> {
             Rule::vertical(name, value, colour).dashed()
         };
         let mut rules: Vec<Rule> = marks.iter().map(rule).collect();
+        let goal = choices.distribution.number.goal();
+        rules.extend(goal.and_then(|kind| goals::of(choices, kind, Direction::Vertical)));
         theme::card(Palette::of(ui)).show(ui, |ui| {
             ui.set_width(ui.available_width());
             self.plot_ui(ui, choices, names, height, picture, &mut rules);
         });
+        if let Some(kind) = goal {
+            goals::take(choices, kind, &rules);
+        }
     }
 
     fn plot_ui(

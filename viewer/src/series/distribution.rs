@@ -282,21 +282,12 @@ impl Values<'_> {
         format!("{} at zero or below, left of all", quantity::count(without))
     }
 
-    fn columns(&self, first: &[Heading], kinds: &[(&str, Cell)]) -> Vec<Heading> {
+    /// Columns of the selection, then the same of the whole run under their other names.
+    fn columns(&self, first: &[Heading], kinds: &[(&str, &str, Cell)]) -> Vec<Heading> {
         let mut columns = first.to_vec();
-        for &(name, kind) in kinds {
-            columns.push(Heading::new(name, kind));
-        }
+        columns.extend(kinds.iter().map(|&(name, _, kind)| Heading::new(name, kind)));
         if self.whole.is_some() {
-            let whole = kinds.iter().map(|&(name, kind)| {
-                let name = if name.is_empty() {
-                    "whole run".to_owned()
-                } else {
-                    format!("{name}, whole run")
-                };
-                Heading::new(name, kind)
-            });
-            columns.extend(whole);
+            columns.extend(kinds.iter().map(|&(_, whole, kind)| Heading::new(whole, kind)));
         }
         columns
     }
@@ -304,7 +295,7 @@ impl Values<'_> {
     fn percentile_rows(&self) -> Rows {
         let cell = self.number.cell();
         let first = [Heading::new("percentile", Cell::Percentile)];
-        let mut rows = Rows::new(self.columns(&first, &[(self.number.name(), cell)]));
+        let mut rows = Rows::new(self.columns(&first, &[(self.number.name(), "whole run", cell)]));
         let shares = std::iter::once(0.0).chain(SHARES.map(|(_, share)| share)).chain([1.0]);
         for share in shares {
             let mut row = vec![Some(share), self.chosen.percentile(share)];
@@ -316,7 +307,7 @@ impl Values<'_> {
 
     fn cdf_rows(&self) -> Rows {
         let first = [Heading::new("at most", self.number.cell())];
-        let kinds = [("values", Cell::Number), ("share", Cell::Share)];
+        let kinds = [("values", "run", Cell::Number), ("share", "run share", Cell::Share)];
         let mut rows = Rows::new(self.columns(&first, &kinds));
         for &edge in self.edges().iter().skip(1) {
             let limit = self.axis.value(edge);
@@ -333,7 +324,7 @@ impl Values<'_> {
     fn histogram_rows(&self, edges: &[f64]) -> Rows {
         let cell = self.number.cell();
         let first = [Heading::new("from", cell), Heading::new("to", cell)];
-        let kinds = [("values", Cell::Number), ("share", Cell::Share)];
+        let kinds = [("values", "run", Cell::Number), ("share", "run share", Cell::Share)];
         let mut rows = Rows::new(self.columns(&first, &kinds));
         let all: Vec<(Histogram, u64)> = [Some(self.chosen), self.whole]
             .into_iter()

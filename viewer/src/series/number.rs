@@ -6,7 +6,13 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use onbeat_shared::metrics::{Ranked, latency::chunk_gaps_ns, quantile::Collector, throughput};
+use onbeat_shared::metrics::{
+    Metric, Ranked,
+    goal::{Figure, GoalKind},
+    latency::chunk_gaps_ns,
+    quantile::Collector,
+    throughput,
+};
 
 use super::axes::{Axis, AxisScale, Unit};
 use super::picture::Cell;
@@ -125,6 +131,27 @@ impl Number {
             Self::ChunkGap => None,
         };
         value.filter(|value| value.is_finite())
+    }
+
+    /// What a goal on it is of, if there can be one.
+    #[must_use]
+    pub const fn goal(self) -> Option<GoalKind> {
+        Some(match self {
+            Self::Of(Field::Ttft) => GoalKind::AtMost(Metric::Ttft),
+            Self::Of(Field::TtftDue) => GoalKind::AtMost(Metric::TtftFromDue),
+            Self::Of(Field::FirstOutput) => GoalKind::AtMost(Metric::FirstOutputToken),
+            Self::Of(Field::Ttst) => GoalKind::AtMost(Metric::Ttst),
+            Self::Of(Field::Itl) => GoalKind::AtMost(Metric::Itl),
+            Self::Of(Field::Ntpot) => GoalKind::AtMost(Metric::Ntpot),
+            Self::Of(Field::Decode) => GoalKind::AtMost(Metric::Decode),
+            Self::Of(Field::E2e) => GoalKind::AtMost(Metric::E2e),
+            Self::Of(Field::E2eDue) => GoalKind::AtMost(Metric::E2eFromDue),
+            Self::Of(Field::Send) => GoalKind::AtMost(Metric::Send),
+            Self::Of(Field::FirstByte) => GoalKind::AtMost(Metric::FirstByte),
+            Self::Of(Field::Speed) => GoalKind::Of(Figure::PerUserSpeed),
+            Self::Of(Field::LongestGap) => GoalKind::Of(Figure::LongestGap),
+            _ => return None,
+        })
     }
 
     /// The axis it stands on; `most` is the largest value, for the unit of times.

@@ -101,7 +101,7 @@ const CELLS: (usize, usize) = (180, 140);
 /// How much beyond each edge is drawn, so that a drag finds something there.
 const MARGIN: f64 = 0.25;
 /// Groups of neighbouring requests that the trend is made of, at most.
-const GROUPS: usize = 24;
+const GROUPS: usize = 16;
 /// Requests in such a group, at least.
 const GROUP_REQUESTS: usize = 20;
 

@@ -16,8 +16,13 @@ use crate::series::axes::{Axis, AxisScale, decimal_step};
 const TIME_LABEL: f64 = 84.0;
 /// Room a height label needs (points).
 pub const HEIGHT_LABEL: f64 = 34.0;
+/// The share of it that the label of a percentile needs.
+const PERCENTILE_ROOM: f64 = 0.72;
 /// Room a label of a horizontal axis of values needs (points).
 pub const VALUE_LABEL: f64 = 64.0;
+
+/// Digits that stand between two decades, those that come first first.
+const DIGITS: [&[f64]; 6] = [&[1.0], &[2.0, 5.0], &[3.0], &[7.0], &[1.5, 4.0], &[6.0, 8.0, 9.0]];
 
 /// Steps of a clock in seconds, above one second.
 const CLOCK_STEPS: [f64; 18] = [
@@ -80,40 +85,45 @@ pub fn value_marks(axis: Axis, bounds: (f64, f64), per_point: f64, room: f64) ->
         AxisScale::Linear => marks(low, high, decimal_step(per_point * room)),
         AxisScale::Log10 => log_marks(bounds, per_point, room),
         // Percentiles are short words.
-        AxisScale::Percentile => percentile_marks(bounds, per_point, 0.8 * room),
+        AxisScale::Percentile => percentile_marks(bounds, per_point, PERCENTILE_ROOM * room),
     }
 }
 
-/// Decades, 3 or 2 and 5 between them where there is room, and even steps where less than a decade is
-/// in sight.
+/// Decades, rounder digits before others between them where there is room, and even steps where
+/// hardly any of those is in sight.
 fn log_marks((low, high): (f64, f64), per_point: f64, room: f64) -> Vec<GridMark> {
     let decade = 1.0 / per_point.max(f64::MIN_POSITIVE);
     if decade < room {
         return marks(low, high, decimal_step(per_point * room).max(1.0));
     }
-    let digits: &[f64] = if decade >= 4.0 * room {
-        &[1.0, 2.0, 5.0]
-    } else if decade >= 2.2 * room {
-        &[1.0, 3.0]
-    } else {
-        &[1.0]
-    };
-    let mut out = Vec::new();
-    let mut power = low.floor();
-    while power <= high && out.len() < 200 {
-        let places = digits.iter().map(|digit| power + digit.log10());
-        let inside = places.filter(|place| (low..=high).contains(place));
-        out.extend(inside.map(|value| GridMark { value, step_size: 1.0 }));
-        power += 1.0;
+    let mut places: Vec<f64> = Vec::new();
+    for digits in DIGITS {
+        let mut power = low.floor();
+        while power <= high && places.len() < 200 {
+            for place in digits.iter().map(|digit| power + digit.log10()) {
+                let far = |other: &f64| (place - other).abs() >= room * per_point;
+                if (low..=high).contains(&place) && places.iter().all(far) {
+                    places.push(place);
+                }
+            }
+            power += 1.0;
+        }
     }
-    if out.len() >= 3 || high - low >= 1.0 {
-        return out;
+    if places.len() >= 3 || high - low >= 0.5 {
+        return sorted(places, high - low);
     }
     // Even steps of values come closer to each other towards the right.
     let (least, most) = (10_f64.powf(low), 10_f64.powf(high));
     let step = decimal_step(room * per_point * most * LN_10);
     let even = marks(least, most, step).into_iter();
     even.map(|mark| GridMark { value: mark.value.log10(), step_size: high - low }).collect()
+}
+
+/// Marks at places that have their room already, whatever the width of a step is.
+fn sorted(mut places: Vec<f64>, span: f64) -> Vec<GridMark> {
+    places.sort_unstable_by(f64::total_cmp);
+    let step_size = span.max(1.0);
+    places.into_iter().map(|value| GridMark { value, step_size }).collect()
 }
 
 /// 0, 90, 99, 99.9 %…, then 50, 95, 99.5 %… and 75, 97.5 %… where there is room between them, and
@@ -135,10 +145,7 @@ fn percentile_marks((low, high): (f64, f64), per_point: f64, room: f64) -> Vec<G
         }
     }
     if places.len() >= 2 {
-        places.sort_unstable_by(f64::total_cmp);
-        // Their room is seen to already.
-        let step_size = (high - low).max(1.0);
-        return places.into_iter().map(|value| GridMark { value, step_size }).collect();
+        return sorted(places, high - low);
     }
     let share = |place: f64| 1.0 - 10_f64.powf(-place);
     let step = decimal_step(room * per_point * (1.0 - share(low)) * LN_10);
@@ -232,7 +239,7 @@ mod tests {
                     assert!(marks.len() >= 2, "{axis:?} {bounds:?}: {}", marks.len());
                     for pair in marks.windows(2) {
                         let gap = (pair[1].value - pair[0].value) / per_point;
-                        assert!(gap >= VALUE_LABEL * 0.79, "{axis:?} {bounds:?}: {gap}");
+                        assert!(gap >= VALUE_LABEL * 0.71, "{axis:?} {bounds:?}: {gap}");
                     }
                     let labels: Vec<_> =
                         marks.iter().map(|mark| axis.mark(mark.value, mark.step_size)).collect();

@@ -15,7 +15,9 @@ use egui_plot::{
 
 use super::clip::{self, Sight};
 use super::{axis, table};
-use crate::series::picture::{Density, HeightAxis, Line, Look, MarkGroup, Marks, Picture, Shape, Sign};
+use crate::series::picture::{
+    Density, HeightAxis, Line, Look, MarkGroup, Marks, Picture, Shape, Sign,
+};
 use crate::theme::{self, AXIS_WIDTH, LINE_WIDTH, POINT_RADIUS, Palette, Type};
 
 /// How close the pointer must come to a request's mark (points).
@@ -44,12 +46,15 @@ pub fn table_ui(ui: &mut Ui, name: &str, height: f32, picture: &Picture) {
     if let Some(reason) = &picture.empty {
         return empty_ui(ui, height, reason);
     }
+    let count = picture.table.columns.len();
     let columns: Vec<_> = picture
         .table
         .columns
         .iter()
         .enumerate()
         .map(|(place, heading)| match place {
+            // In a wide table every column needs its width.
+            0 if count > 5 => table::Column::text(heading.name.clone(), 1.0),
             0 => table::Column::text(heading.name.clone(), 0.8),
             _ => table::Column::number(heading.name.clone()),
         })

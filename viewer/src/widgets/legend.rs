@@ -117,10 +117,13 @@ pub fn show_across(ui: &mut Ui, picture: &Picture, cursor: Option<f64>) {
         }
     }
     if cursor.is_none() {
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            small_ui(ui, &picture.note, 0.0);
-        });
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| note_ui(ui, picture));
     }
+}
+
+/// Writes how a picture was made, if there is room.
+pub fn note_ui(ui: &mut Ui, picture: &Picture) {
+    small_ui(ui, &picture.note, 0.0);
 }
 
 /// The sign of a group of marks: one of them.

@@ -107,8 +107,10 @@ impl XyPlot<'_> {
         let size = vec2(ui.available_width(), LEGEND_LINE);
         ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
             ui.set_min_size(size);
-            if let Some(picture) = self.picture.filter(|_| !is_table) {
-                legend::show_across(ui, picture, cursor);
+            match self.picture {
+                Some(picture) if is_table => legend::note_ui(ui, picture),
+                Some(picture) => legend::show_across(ui, picture, cursor),
+                None => {}
             }
         });
     }

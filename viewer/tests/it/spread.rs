@@ -1,11 +1,15 @@
 //! What the panels about spreads say and do: Distribution and Shape.
 
-use eframe::egui::{Key, ThemePreference, Vec2, accesskit::Role};
+use eframe::egui::{Event, Key, Modifiers, PointerButton, ThemePreference, Vec2, accesskit::Role};
 use egui_kittest::{
     SnapshotResults,
     kittest::{NodeT as _, Queryable as _},
 };
-use onbeat_shared::log::{Class, sample, sample::Sample};
+use onbeat_shared::{
+    log::{Class, sample, sample::Sample},
+    metrics::{Metric, goal::GoalKind, slo::Goals},
+    units::RunNanos,
+};
 use onbeat_viewer::{app::Start, quantity, state::TimeRange};
 
 use crate::pictures::{self, compare};
@@ -67,7 +71,7 @@ fn a_selection_stands_against_the_whole_run_until_told_otherwise() {
     let mut play = shown(DISTRIBUTION);
     assert!(!reads(&play, "With whole run"), "a whole run is not compared with itself");
     let whole = play.state().choices().whole();
-    let middle = onbeat_shared::units::RunNanos(whole.start.0 + whole.span() / 2);
+    let middle = RunNanos(whole.start.0 + whole.span() / 2);
     choices_mut(&mut play).choose(TimeRange::between(whole.start, middle));
     play.run();
     assert!(reads(&play, "selection") && reads(&play, "whole run"));
@@ -75,6 +79,24 @@ fn a_selection_stands_against_the_whole_run_until_told_otherwise() {
     play.run();
     assert!(!reads(&play, "p50, whole run"));
     assert!(play.query_by_label("whole run").is_none());
+}
+
+#[test]
+fn a_goal_on_the_number_is_a_line_that_can_be_moved() {
+    let mut play = shown(DISTRIBUTION);
+    choices_mut(&mut play).goals = Goals::parse("ttft:50").expect("a goal");
+    play.run();
+    let kind = GoalKind::AtMost(Metric::Ttft);
+    for plot in ["Cumulative share", "Histogram"] {
+        let name = format!("{plot}: TTFT ≤");
+        play.get_by_role_and_label(Role::Slider, &name).focus();
+        play.run();
+        let before = play.state().choices().goals.limit(kind).expect("a goal");
+        play.key_press(Key::ArrowRight);
+        play.run();
+        let after = play.state().choices().goals.limit(kind).expect("still a goal");
+        assert!(before < after, "{plot}: {before}, then {after}");
+    }
 }
 
 fn choices_mut(play: &mut Play) -> &mut onbeat_viewer::state::Choices {
@@ -140,6 +162,29 @@ fn nothing_to_spread_is_said() {
 }
 
 #[test]
+fn a_click_on_a_mark_shows_its_request() {
+    let mut sample = Sample::new();
+    let request = sample.send(0);
+    sample.chunks(request, &[50 * MILLI, 60 * MILLI]);
+    sample.usage(request, 60 * MILLI, [Some(900), Some(2), None]);
+    sample.done(request, 61 * MILLI, Class::Ok);
+    let mut play = stage::with(vec![stage::opened(&sample, "one.beat")]);
+    play.key_press(SHAPE);
+    play.run();
+    // A single request stands in the middle of two logarithmic axes.
+    let pos = plot(&play, FIRST_AND_SECOND[0]).rect().center();
+    play.event(Event::PointerMoved(pos));
+    play.run_ok();
+    for pressed in [true, false] {
+        let (button, modifiers) = (PointerButton::Primary, Modifiers::NONE);
+        play.event(Event::PointerButton { pos, button, pressed, modifiers });
+        play.run_ok();
+    }
+    let main = play.get_by_role(Role::Main);
+    assert_eq!(main.accesskit_node().label().as_deref(), Some("Requests"));
+}
+
+#[test]
 fn distribution_and_shape_look_as_they_did() {
     let mut results = SnapshotResults::new();
     for (theme, name) in [(ThemePreference::Light, "light"), (ThemePreference::Dark, "dark")] {
@@ -151,6 +196,23 @@ fn distribution_and_shape_look_as_they_did() {
         play.run();
         results.add(compare(&mut play, &format!("shape-{name}")));
     }
+    // More requests than are drawn one by one.
+    let Some(mut play) = pictures::play(ThemePreference::Light, &sample::log(7, 6_500)) else {
+        return;
+    };
+    play.key_press(SHAPE);
+    play.run();
+    results.add(compare(&mut play, "shape-density-light"));
+    play.key_press(DISTRIBUTION);
+    let whole = play.state().choices().whole();
+    let later = RunNanos(whole.start.0 + whole.span() / 4);
+    let range = TimeRange::between(later, RunNanos(later.0 + whole.span() / 10));
+    choices_mut(&mut play).choose(range);
+    play.run();
+    results.add(compare(&mut play, "distribution-range-light"));
+    play.key_press(Key::T);
+    play.run();
+    results.add(compare(&mut play, "distribution-tables-light"));
 }
 
 #[test]
