@@ -137,6 +137,10 @@ fn percentile_marks((low, high): (f64, f64), per_point: f64, room: f64) -> Vec<G
         let mut nines = low.floor().max(0.0);
         while nines + offset <= high && places.len() < 200 {
             let place = nines + offset;
+            // Beyond 97.5 % such labels are long and say little.
+            if *offset > LOG10_2 && nines >= 2.0 {
+                break;
+            }
             let far = places.iter().all(|other| (place - other).abs() >= room * per_point);
             if place >= low && far {
                 places.push(place);
