@@ -16,8 +16,6 @@ const REFERENCES: &[(&str, &[&str], &str)] = &[
     ("onbeat", &["reference", "columns"], "shared/COLUMNS.md"),
     ("onbeat", &["man"], "engine/assets/onbeat.1"),
     ("onbeat", &["completions", "bash"], "engine/assets/completions/onbeat.bash"),
-    ("onbeat", &["completions", "zsh"], "engine/assets/completions/_onbeat"),
-    ("onbeat", &["completions", "fish"], "engine/assets/completions/onbeat.fish"),
     ("onbeat-viewer", &["--man"], "viewer/assets/onbeat-viewer.1"),
     ("onbeat-viewer", &["--completions", "bash"], "viewer/assets/completions/onbeat-viewer.bash"),
     ("onbeat-viewer", &["--completions", "zsh"], "viewer/assets/completions/_onbeat-viewer"),

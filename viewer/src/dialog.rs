@@ -16,6 +16,7 @@ use crate::browse::{self, Entry, Found, Listing, Look};
 use crate::keys;
 use crate::quantity;
 use crate::theme::{GRID, Palette, ROW_HEIGHT, Type};
+use crate::typed_path::{is_path, typed_path};
 
 /// Accessible name of the field.
 pub const FIELD: &str = "Name or path of a run to open";
@@ -547,7 +548,7 @@ fn entry_ui(ui: &mut Ui, rect: Rect, entry: &Entry, marked: bool) {
     };
     let name = match (entry.is_folder, marked) {
         (true, _) => RichText::new(format!("{}/", entry.name)).font(Type::Strong.font()),
-        (false, true) => RichText::new(format!("✔ {}", entry.name)).color(palette.accent),
+        (false, true) => RichText::new(format!("• {}", entry.name)).color(palette.accent),
         (false, false) => RichText::new(&entry.name),
     };
     let columns = SIZE_WIDTH + AGE_WIDTH;
@@ -567,53 +568,4 @@ fn spoken(entry: &Entry, marked: bool) -> String {
         words.push_str(", marked");
     }
     words
-}
-
-/// Whether something typed is meant as a path rather than as a part of a name.
-fn is_path(typed: &str) -> bool {
-    let typed = typed.trim();
-    typed.starts_with(['~', '.']) && (typed.len() == 1 || typed.contains('/') || typed == "..")
-        || typed.contains('/')
-        || typed.get(1..3) == Some(":\\")
-}
-
-/// A typed or pasted path: quotes and `file://` around it are dropped, `~` is the home folder.
-#[must_use]
-pub fn typed_path(typed: &str, home: Option<&Path>) -> PathBuf {
-    let path = typed.trim().trim_matches(['"', '\'']);
-    let path = path.strip_prefix("file://").unwrap_or(path);
-    match (path.strip_prefix('~').map(|rest| rest.trim_start_matches('/')), home) {
-        (Some(rest), Some(home)) if path == "~" || path.starts_with("~/") => home.join(rest),
-        _ => PathBuf::from(path),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn typed_paths_are_meant_paths() {
-        let home = Some(Path::new("/me"));
-        for (typed, meant) in [
-            ("/runs/a.beat", "/runs/a.beat"),
-            (" 'a b.beat' ", "a b.beat"),
-            ("file:///runs/a.beat", "/runs/a.beat"),
-            ("~/a.beat", "/me/a.beat"),
-            ("~", "/me"),
-            ("~other/a.beat", "~other/a.beat"),
-        ] {
-            assert_eq!(typed_path(typed, home), Path::new(meant), "{typed}");
-        }
-    }
-
-    #[test]
-    fn names_and_paths_are_told_apart() {
-        for path in ["/", "/a", "a/b.beat", "~", "~/runs", "..", "./a", "C:\\runs", "'/a b'"] {
-            assert!(is_path(path), "{path}");
-        }
-        for name in ["", "a", "a.beat", ".beat", "…", "ä:b"] {
-            assert!(!is_path(name), "{name}");
-        }
-    }
 }

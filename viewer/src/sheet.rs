@@ -9,10 +9,13 @@ use crate::panels::PANELS;
 use crate::theme::{GRID, Palette, Type};
 
 /// Width of each column, and the gap between them.
-const COLUMN: f32 = 350.0;
-const GAP: f32 = 28.0;
+const COLUMN: f32 = 366.0;
+const GAP: f32 = 24.0;
 /// Width of the keys themselves.
 const KEYS_WIDTH: f32 = 92.0;
+const PANEL_KEY_WIDTH: f32 = 24.0;
+/// Height of a line.
+const ROW: f32 = 22.0;
 
 /// Draws it. Returns whether it should close.
 pub fn show(ctx: &Context) -> bool {
@@ -35,7 +38,11 @@ pub fn show(ctx: &Context) -> bool {
             });
         });
         ui.add_space(GRID);
-        let area = ScrollArea::both().max_height(room.y).auto_shrink([false, true]);
+        let area = ScrollArea::both()
+            .max_height(room.y)
+            // What lies over the page has room of its own, whatever it was given at first.
+            .min_scrolled_height(room.y)
+            .auto_shrink([false, true]);
         area.show(ui, |ui| columns_ui(ui, columns));
         close
     });
@@ -45,25 +52,25 @@ pub fn show(ctx: &Context) -> bool {
 fn columns_ui(ui: &mut Ui, columns: usize) {
     ui.horizontal_top(|ui| {
         ui.spacing_mut().item_spacing.x = GAP;
+        ui.spacing_mut().interact_size.y = ROW;
         column_ui(ui, |ui| {
+            panels_ui(ui);
             bindings_ui(ui, "Time", Section::Time);
-            mouse_ui(ui);
             if columns < 3 {
-                local_ui(ui);
+                mouse_ui(ui);
             }
         });
         column_ui(ui, |ui| {
-            panels_ui(ui);
+            bindings_ui(ui, "Runs and window", Section::Window);
             bindings_ui(ui, "Panels side by side", Section::Tiles);
             if columns < 3 {
-                bindings_ui(ui, "Runs and window", Section::Window);
+                local_ui(ui);
+            } else {
+                mouse_ui(ui);
             }
         });
         if columns > 2 {
-            column_ui(ui, |ui| {
-                bindings_ui(ui, "Runs and window", Section::Window);
-                local_ui(ui);
-            });
+            column_ui(ui, local_ui);
         }
     });
 }
@@ -83,10 +90,25 @@ fn bindings_ui(ui: &mut Ui, title: &str, section: Section) {
     }
 }
 
+/// The panels, in two columns of their own: their keys are short.
 fn panels_ui(ui: &mut Ui) {
     section_ui(ui, "Panels");
-    for (place, panel) in PANELS.iter().enumerate() {
-        key_ui(ui, panel_key(place), panel.name);
+    let rows = PANELS.len().div_ceil(2);
+    let line = |ui: &mut Ui, place: usize| {
+        if let Some(panel) = PANELS.get(place) {
+            key_of_width_ui(ui, PANEL_KEY_WIDTH, panel_key(place), panel.name);
+        }
+    };
+    let (half, layout) = (vec2(COLUMN / 2.0, ROW), Layout::left_to_right(Align::Center));
+    for row in 0..rows {
+        ui.horizontal(|ui| {
+            ui.spacing_mut().item_spacing.x = 0.0;
+            ui.allocate_ui_with_layout(half, layout, |ui| {
+                ui.set_min_width(half.x);
+                line(ui, row);
+            });
+            line(ui, rows + row);
+        });
     }
 }
 
@@ -115,9 +137,13 @@ fn section_ui(ui: &mut Ui, words: &str) {
 }
 
 fn key_ui(ui: &mut Ui, shown: &str, does: &str) {
+    key_of_width_ui(ui, KEYS_WIDTH, shown, does);
+}
+
+fn key_of_width_ui(ui: &mut Ui, width: f32, shown: &str, does: &str) {
     ui.horizontal(|ui| {
         ui.spacing_mut().item_spacing.x = 2.0 * GRID;
-        let size = vec2(KEYS_WIDTH, 22.0);
+        let size = vec2(width, ROW);
         ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
             ui.set_min_width(size.x);
             ui.label(RichText::new(shown).font(Type::Strong.font()));

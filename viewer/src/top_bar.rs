@@ -14,6 +14,8 @@ use crate::tabs::{Tab, Tabs};
 use crate::theme::{GRID, Palette, Type};
 use crate::tiles::{Arrangement, Direction, MOST, Tiles};
 
+/// Height of a tab (points).
+const TAB_HEIGHT: f32 = 30.0;
 /// The widest tab (points); a longer name is cut.
 const TAB_WIDTH: f32 = 220.0;
 
@@ -112,22 +114,28 @@ impl TopBar<'_> {
         let titles = self.tabs.titles();
         let area = ScrollArea::horizontal()
             .id_salt("tabs")
-            .auto_shrink([false, false])
+            .max_height(TAB_HEIGHT)
+            .auto_shrink([false, true])
             .scroll_bar_visibility(
                 egui::containers::scroll_area::ScrollBarVisibility::AlwaysHidden,
             );
-        area.show(ui, |ui| {
-            ui.horizontal_centered(|ui| {
-                ui.spacing_mut().item_spacing.x = GRID;
-                for (place, (tab, title)) in self.tabs.all().iter().zip(&titles).enumerate() {
-                    let shown = place == self.tabs.place();
-                    match tab_ui(ui, tab, title, shown) {
-                        TabWish::None => {}
-                        TabWish::Show => *wish = TopWish::Show(place),
-                        TabWish::Close => *wish = TopWish::Close(place),
-                    }
+        ui.vertical(|ui| {
+            ui.add_space(((ui.available_height() - TAB_HEIGHT) / 2.0).max(0.0));
+            area.show(ui, |ui| self.strip_ui(ui, &titles, wish));
+        });
+    }
+
+    fn strip_ui(&self, ui: &mut Ui, titles: &[String], wish: &mut TopWish) {
+        ui.horizontal(|ui| {
+            ui.spacing_mut().item_spacing.x = GRID;
+            for (place, (tab, title)) in self.tabs.all().iter().zip(titles).enumerate() {
+                let shown = place == self.tabs.place();
+                match tab_ui(ui, tab, title, shown) {
+                    TabWish::None => {}
+                    TabWish::Show => *wish = TopWish::Show(place),
+                    TabWish::Close => *wish = TopWish::Close(place),
                 }
-            });
+            }
         });
     }
 
@@ -159,20 +167,16 @@ impl TopBar<'_> {
         section_ui(ui, "Size");
         ui.horizontal(|ui| {
             let scale = ui.ctx().zoom_factor();
-            for (name, about, to) in
-                [("−", "Smaller (Ctrl −)", scale - 0.1), ("+", "Larger (Ctrl +)", scale + 0.1)]
-            {
+            for (name, about, to) in [
+                ("−".to_owned(), "Smaller (Ctrl −)", scale - 0.1),
+                (format!("{:.0} %", scale * 100.0), "Usual size (Ctrl 0)", 1.0),
+                ("+".to_owned(), "Larger (Ctrl +)", scale + 0.1),
+            ] {
                 let button = ui.button(name).on_hover_text(about);
                 named(&button, about);
                 if button.clicked() {
                     *wish = TopWish::Scale(to);
                 }
-            }
-            let usual = format!("{:.0} %", scale * 100.0);
-            let button = ui.button(usual).on_hover_text("Usual size (Ctrl 0)");
-            named(&button, "Usual size (Ctrl 0)");
-            if button.clicked() {
-                *wish = TopWish::Scale(1.0);
             }
         });
         section_ui(ui, "Panels");
@@ -187,6 +191,7 @@ impl TopBar<'_> {
                 ui.close();
             }
         }
+        ui.separator();
         let count = self.tiles.len();
         for (able, name, key, asked) in [
             (count < MOST, "Split to the right", "S", TopWish::Split(Direction::Columns)),
@@ -253,17 +258,17 @@ fn tab_ui(ui: &mut Ui, tab: &Tab, title: &str, shown: bool) -> TabWish {
         .fill(fill)
         .stroke(egui::Stroke::new(1.0, if shown { palette.accent } else { palette.edge }))
         .corner_radius(4)
-        .inner_margin(egui::Margin { left: 2, right: 2, top: 0, bottom: 0 });
+        .inner_margin(egui::Margin { left: 10, right: 4, top: 0, bottom: 0 });
     let drawn = frame.show(ui, |ui| {
-        ui.spacing_mut().item_spacing.x = 0.0;
+        ui.spacing_mut().item_spacing.x = GRID;
         ui.set_max_width(TAB_WIDTH);
+        ui.set_height(TAB_HEIGHT - 2.0);
         let (font, colour) = match (tab, shown) {
             (Tab::Failed(_), _) => (Type::Body.font(), palette.bad),
             (_, true) => (Type::Strong.font(), palette.text),
             (_, false) => (Type::Body.font(), palette.weak),
         };
         if matches!(tab, Tab::Loading(_)) {
-            ui.add_space(GRID);
             ui.add(Spinner::new().size(12.0));
         }
         let text = RichText::new(title).font(font).color(colour);

@@ -17,15 +17,17 @@ use eframe::egui::{
 
 use super::file::{self, Refusal};
 use super::order::Form;
-use crate::dialog::typed_path;
 use crate::platform;
 use crate::theme::{GRID, Palette, Type};
+use crate::typed_path::typed_path;
 
 /// Accessible name of the path field.
 pub const PATH_FIELD: &str = "Path of the file to write";
 
 /// Width of the sheet's content.
 const WIDTH: f32 = 540.0;
+/// Width of the names in the list.
+const NAME_WIDTH: f32 = 216.0;
 /// Height of a line of the list.
 const LINE: f32 = 26.0;
 
@@ -167,13 +169,20 @@ impl Dialog {
         let before = self.form;
         ui.spacing_mut().item_spacing.y = 0.0;
         for form in Form::ALL {
+            if matches!(form, Form::RequestsCsv | Form::Page) {
+                ui.add_space(2.0 * GRID);
+            }
             let layout = Layout::left_to_right(Align::Center);
             ui.allocate_ui_with_layout(vec2(ui.available_width(), LINE), layout, |ui| {
                 ui.set_min_height(LINE);
-                let radio = RadioButton::new(self.form == form, form.name());
-                if ui.add(radio).clicked() {
-                    self.form = form;
-                }
+                let size = vec2(NAME_WIDTH, LINE);
+                ui.allocate_ui_with_layout(size, layout, |ui| {
+                    ui.set_min_size(size);
+                    let radio = RadioButton::new(self.form == form, form.name());
+                    if ui.add(radio).clicked() {
+                        self.form = form;
+                    }
+                });
                 let about = RichText::new(form.about().replace('`', ""));
                 let about = about.font(Type::Small.font()).color(palette.weak);
                 ui.add(Label::new(about).truncate().selectable(false));
@@ -200,6 +209,9 @@ impl Dialog {
 
     /// The path. Enter in it writes, and never replaces.
     fn path_ui(&mut self, ui: &mut Ui) -> Option<bool> {
+        let label = RichText::new("Save as").font(Type::Small.font());
+        ui.add(Label::new(label.color(Palette::of(ui).weak)).selectable(false));
+        ui.add_space(GRID);
         let field = TextEdit::singleline(&mut self.path)
             .id(Id::unique("export path"))
             .desired_width(ui.available_width())
