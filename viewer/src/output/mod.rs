@@ -27,6 +27,7 @@ use order::{Done, Form, Order};
 
 use crate::bars;
 use crate::notice::Notices;
+use crate::opened::Stand;
 use crate::panels::PANELS;
 use crate::quantity;
 use crate::raster::Bitmap;
@@ -113,7 +114,7 @@ impl Output {
             self.dialog = None;
         }
         if let (Some(dialog), Some(open), None) = (&mut self.dialog, open, &self.shot) {
-            let of = bars::range_words(&open.choices, open.derived.subject());
+            let of = of_words(open);
             match dialog.show(ctx, &of) {
                 Wish::None => {}
                 Wish::Close => {
@@ -149,7 +150,7 @@ impl Output {
             runs: screen.runs(),
             opened: Arc::clone(open.derived.subject()),
             choices: open.choices.clone(),
-            of: bars::range_words(&open.choices, open.derived.subject()),
+            of: of_words(open),
             others: screen.tabs.others(),
             panel: screen.panel,
             size: screen.size,
@@ -251,6 +252,23 @@ impl Output {
                 }
             });
     }
+}
+
+/// Of which requests it is, in words; also that there will be more of them.
+fn of_words(open: &OpenTab) -> String {
+    let opened = open.derived.subject();
+    let mut words = bars::range_words(&open.choices, opened);
+    if open.choices.range().is_some() {
+        words.push_str(match opened.stand {
+            Stand::Complete => "",
+            Stand::Part(_) => ", of the part of the log that has been read so far",
+            Stand::Growing => ", of what has been written so far",
+        });
+    }
+    if let Some(filter) = &open.choices.selection().filter {
+        words.push_str(&format!("; only those that pass: {}", filter.text()));
+    }
+    words
 }
 
 fn line_ui(ui: &mut Ui, job: &Job) {

@@ -39,7 +39,7 @@ pub(super) fn picture(order: &Order, go_on: &dyn Fn() -> bool) -> Option<Bitmap>
         let mut wish = Vec::new();
         let others = &order.others;
         let mut scene = Scene { derived: &derived, choices: &mut choices, others, wish: &mut wish };
-        needed.set(page_ui(ui, order.panel, &mut scene));
+        needed.set(page_ui(ui, order, &mut scene));
         true
     };
     let picture = screen.picture(ground, go_on, &mut draw)?;
@@ -52,25 +52,25 @@ pub(super) fn picture(order: &Order, go_on: &dyn Fn() -> bool) -> Option<Bitmap>
 }
 
 /// Draws the page and says how high it would have to be to show everything.
-fn page_ui(ui: &mut Ui, panel: usize, scene: &mut Scene<'_>) -> f32 {
+fn page_ui(ui: &mut Ui, order: &Order, scene: &mut Scene<'_>) -> f32 {
     let palette = Palette::of(ui);
     let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(12));
     CentralPanel::default()
         .frame(frame)
         .show(ui, |ui| {
-            line_ui(ui, panel, scene);
+            line_ui(ui, order.panel, &order.of, scene);
             let height = ui.available_height();
             let shown = ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
                 ui.set_max_height(height);
                 bars::incomplete_ui(ui, scene.derived.subject());
-                (PANELS[panel].draw)(ui, scene);
+                (PANELS[order.panel].draw)(ui, scene);
             });
             shown.content_size.y + LINE + 2.0 * GUTTER
         })
         .inner
 }
 
-fn line_ui(ui: &mut Ui, panel: usize, scene: &Scene<'_>) {
+fn line_ui(ui: &mut Ui, panel: usize, of: &str, scene: &Scene<'_>) {
     let palette = Palette::of(ui);
     let opened = scene.derived.subject();
     let size = vec2(ui.available_width(), LINE - GUTTER);
@@ -80,8 +80,7 @@ fn line_ui(ui: &mut Ui, panel: usize, scene: &Scene<'_>) {
         ui.spacing_mut().item_spacing.x = 2.0 * GRID;
         ui.label(RichText::new(PANELS[panel].name).font(Type::Heading.font()));
         ui.label(RichText::new(opened.name()).font(Type::Strong.font()));
-        let words = bars::range_words(scene.choices, opened);
-        ui.add(egui::Label::new(RichText::new(words).color(palette.weak)).truncate());
+        ui.add(egui::Label::new(RichText::new(of).color(palette.weak)).truncate());
     });
     ui.add_space(GUTTER - ui.spacing().item_spacing.y);
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use eframe::egui::{Key, Modifiers, OutputCommand, accesskit::Role};
-use egui_kittest::kittest::Queryable as _;
+use egui_kittest::{SnapshotResults, kittest::Queryable as _};
 use onbeat_shared::{
     export::{self, Beside, Table, TextFormat},
     log::sample,
@@ -21,7 +21,7 @@ use onbeat_viewer::{
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
-use crate::pictures::Software;
+use crate::pictures::{self, Software};
 use crate::stage::{self, Play, beginning, reads, settle};
 
 /// A run in a folder of its own.
@@ -343,4 +343,22 @@ fn the_keyboard_alone_writes_a_file() {
     wait(&mut play, |play| reads(play, "Saved "));
     assert_eq!(desk.names(), ["run-overview.png", "run.beat"]);
     beginning(&play, Role::Alert, "Saved ");
+}
+
+#[test]
+fn the_sheet_looks_as_it_did() {
+    let mut results = SnapshotResults::new();
+    for (theme, name) in pictures::THEMES {
+        let Some(mut play) = pictures::play(theme, &sample::log(7, 300)) else { return };
+        choose_range(&mut play);
+        open_sheet(&mut play);
+        proposed(&mut play, Path::new("sample-overview.png"));
+        results.add(pictures::compare(&mut play, &format!("export-{name}")));
+        choose(&mut play, Form::Page);
+        type_path(&mut play, "nowhere/a/page.html");
+        play.key_press(Key::Enter);
+        wait(&mut play, |play| reads(play, "There is no folder"));
+        play.run_ok();
+        results.add(pictures::compare(&mut play, &format!("export-refused-{name}")));
+    }
 }
