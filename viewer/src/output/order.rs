@@ -81,10 +81,10 @@ impl Form {
             Self::Panel => "twice as fine as the screen, without bars",
             Self::Window => "as it is on the screen",
             Self::RequestsCsv | Self::RequestsParquet => {
-                "a row per chosen request, columns as `onbeat export` has them"
+                "a row per request, with the columns of `onbeat export`"
             }
             Self::ChunksCsv | Self::ChunksParquet => {
-                "a row per piece of an answer of the chosen requests"
+                "a row per piece of their answers"
             }
             Self::Page => "facts, numbers and charts in one file, with nothing to fetch",
         }
