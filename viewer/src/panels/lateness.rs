@@ -67,7 +67,7 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
         return;
     }
     let height = ui.available_height();
-    let plots = (height - CHROME).max(280.0);
+    let plots = (height - CHROME).max(230.0);
     let plots_width = ui.available_width() - SIDE_WIDTH - GUTTER;
     ui.horizontal_top(|ui| {
         ui.spacing_mut().item_spacing.x = GUTTER;

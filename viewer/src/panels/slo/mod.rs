@@ -66,7 +66,7 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
         counts_ui(ui, figures, shown.fresh);
         return;
     }
-    let plots = (ui.available_height() - CHROME).max(280.0);
+    let plots = (ui.available_height() - CHROME).max(230.0);
     let plots_width = ui.available_width() - SIDE_WIDTH - GUTTER;
     ui.horizontal_top(|ui| {
         ui.spacing_mut().item_spacing.x = GUTTER;
