@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use eframe::egui::{
-    self, Align, Area, Button, CompletionPopup, Galley, Id, Layout, Order, RectAlign, RichText,
-    Stroke, Suggestion, TextBuffer, TextEdit, Ui,
+    self, Align, Area, Button, CompletionPopup, Galley, Id, Key, Layout, Order, RectAlign,
+    RichText, Stroke, Suggestion, TextBuffer, TextEdit, Ui,
     text::{LayoutJob, TextFormat},
     vec2,
 };
@@ -24,6 +24,18 @@ use crate::theme::{self, GRID, Palette, Type};
 pub const FILTER_FIELD: &str = "Filter of requests";
 /// Height of the line.
 pub const HEIGHT: f32 = 38.0;
+
+/// What can be typed, in short.
+const HELP: &str = "\
+Which requests every number, plot and table speaks of, for example:
+  ttft > 500ms && input > 8k && session == abc
+  failed || (e2e >= 1.5 min && !stalled)
+  error ~ \"out of memory\" || has(finish)
+  cached_share < 50% and sent > 12s
+Comparisons: == != < <= > >=, and ~ for \"contains\".
+Join them with && || ! and parentheses, or and, or, not.
+A comparison with a missing value is false; ttft == missing asks for it.
+All names are in the list of columns of the Requests panel.";
 
 /// Room that the words beside the field need.
 const BESIDE: f32 = 300.0;
@@ -43,7 +55,7 @@ impl FilterLine {
         let palette = Palette::of(ui);
         ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
             ui.spacing_mut().item_spacing.x = 2.0 * GRID;
-            ui.label(RichText::new("Filter").color(palette.weak));
+            ui.label(RichText::new("Filter").color(palette.weak)).on_hover_text(HELP);
             self.field_ui(ui, &mut open.choices);
             let choices = &mut open.choices;
             if !choices.filter_text.is_empty() && clear_ui(ui) {
@@ -84,6 +96,11 @@ impl FilterLine {
         let response = shown.text_edit.response.response.accessible_name(FILTER_FIELD);
         if std::mem::take(&mut self.focus) {
             response.request_focus();
+        }
+        // Who has typed the filter goes on with what it leaves.
+        let left = |key| ui.input(|input| input.key_pressed(key));
+        if response.lost_focus() && (left(Key::Enter) || left(Key::Escape)) {
+            choices.requests.reveal = true;
         }
         if text != choices.filter_text {
             choices.type_filter(&text);

@@ -210,7 +210,7 @@ fn columns_are_chosen() {
     assert!(play.query_by_label("Sort by Row").is_none());
     play.get_by_label("Columns").click();
     play.run();
-    play.get_by_label("Row: line or row of the trace").click();
+    play.get_by_label("Row: line or row of the trace (row)").click();
     play.run();
     assert!(choices(&play).columns.contains(&Field::TraceRow));
     play.get_by_label("Sort by Row");

@@ -22,7 +22,7 @@ use crate::widgets::{
 };
 
 const FACTS_WIDTH: f32 = 246.0;
-const NEAR_WIDTH: f32 = 310.0;
+const NEAR_WIDTH: f32 = 322.0;
 /// Below this width everything stands in one column.
 const SIDE_BY_SIDE: f32 = 860.0;
 const HEADING: f32 = 26.0 + GRID;
@@ -301,10 +301,10 @@ fn turns_table_ui(
 ) {
     const FIELDS: [(Field, f32); 5] = [
         (Field::Turn, 38.0),
-        (Field::Sent, 70.0),
+        (Field::Sent, 66.0),
         (Field::Ttft, 62.0),
         (Field::E2e, 70.0),
-        (Field::Outcome, 60.0),
+        (Field::Outcome, 76.0),
     ];
     let columns = FIELDS.map(|(field, width)| narrow(field, width));
     let palette = Palette::of(ui);

@@ -118,7 +118,7 @@ fn columns_ui(ui: &mut Ui, choices: &mut RequestsChoices, run: &Run) {
             for &field in Field::ALL.iter().filter(|field| field.belongs_to(run)) {
                 let mut shown = choices.columns.contains(&field);
                 let row = field.row();
-                let words = format!("{}: {}", row.heading, row.about);
+                let words = format!("{}: {} ({})", row.heading, row.about, row.name);
                 if ui.checkbox(&mut shown, words).changed() {
                     choices.toggle(field);
                 }
@@ -302,6 +302,8 @@ fn obey(
     }
     if key == Key::Enter {
         choices.details = !choices.details || choices.chosen.is_none();
+        // The table has another height then.
+        choices.reveal = true;
     }
     let Some(last) = rows.len().checked_sub(1) else { return };
     // Only a key press looks for the row, not every frame.
