@@ -128,7 +128,7 @@ pub fn figures(opened: &OpenedRun, selection: &Selection) -> Figures {
     // What ends the run belongs to it.
     let end = if stretch.end == whole.end { RunNanos(whole.end.0 + 1) } else { stretch.end };
     let sums = flows.between(&opened.run, (stretch.start, end));
-    let grid = whole_steps(stretch);
+    let grid = whole_steps(stretch, stretch.end == whole.end);
     let peaks = grid.map(|grid| largest(&flows.amounts(&opened.run, grid), grid.width));
     let rates = FLOWS.map(|(name, kind)| {
         let at = kind as usize;
@@ -147,20 +147,28 @@ pub fn figures(opened: &OpenedRun, selection: &Selection) -> Figures {
     Figures { rates, levels, step: grid.map(|grid| grid.width), stretch }
 }
 
-/// The whole steps inside a stretch: seconds, or shorter ones where it has few of those.
-fn whole_steps(stretch: TimeRange) -> Option<Grid> {
+/// The whole steps inside a stretch: seconds, or shorter ones where it has few of those. The last
+/// one may reach beyond the end of the run, where nothing passes.
+fn whole_steps(stretch: TimeRange, ends_run: bool) -> Option<Grid> {
     /// A stretch of fewer seconds has shorter steps.
     const SECONDS: i64 = 5;
     /// How many of those.
     const SHORT_STEPS: i64 = 50;
+    /// No more steps than that: twelve days of seconds. A damaged log may claim centuries.
+    const STEPS_MOST: i64 = 1 << 20;
     let span = stretch.span();
     let long = span >= SECONDS * NANOS_PER_SECOND;
-    let width = if long { NANOS_PER_SECOND } else { round_step(span / SHORT_STEPS).max(1) };
+    let width = if long {
+        NANOS_PER_SECOND.max(round_step(span / STEPS_MOST))
+    } else {
+        round_step(span / SHORT_STEPS).max(1)
+    };
     let first = stretch.start.0.div_euclid(width);
-    let first = if first * width < stretch.start.0 { first + 1 } else { first };
-    let last = stretch.end.0.div_euclid(width);
+    let start = first.checked_mul(width).filter(|&start| start >= stretch.start.0);
+    let first = if start.is_some() { first } else { first + 1 };
+    let last = stretch.end.0.div_euclid(width) + i64::from(ends_run);
     let count = usize::try_from(last - first).ok().filter(|&count| count > 0)?;
-    Some(Grid { start: RunNanos(first * width), width, count })
+    Some(Grid { start: RunNanos(first.saturating_mul(width)), width, count })
 }
 
 /// The most of each kind in any step, per second.
@@ -214,7 +222,7 @@ mod tests {
         assert_eq!(of("output tokens"), (3.0 / 5.0, 2.0));
         assert_eq!(of("input tokens"), (100.0 / 5.0, 100.0));
         assert_eq!(of("requests completed"), (1.0 / 5.0, 1.0));
-        assert_eq!(of("not completed"), (0.0, 0.0), "it ended right behind the stretch");
+        assert_eq!(of("failed"), (1.0 / 5.0, 1.0), "at the run's very end");
         assert_eq!(of("in flight"), ((4.0 + 2.0) / 5.0, 2.0));
         assert_eq!(of("in prefill"), (0.0, 0.0), "nobody knows the failed one's phase");
         assert_eq!(of("in decode"), (4.0 / 5.0, 1.0));
