@@ -106,7 +106,7 @@ fn plan_row(i: u32) -> PlanRow {
         source: 0,
         think_ns: None,
         input_tokens: Some(prompt),
-        max_tokens: Some(512),
+        max_tokens: None,
         min_tokens: None,
         ideal_cached_tokens: Some(if turn == 0 { 64 } else { prompt / 10 * 7 }),
         ideal_set_tokens: Some(if turn == 0 { 64 } else { prompt / 10 * 7 }),

@@ -17,6 +17,10 @@ use crate::run::State;
 /// Least share of the offered rate that counts as held.
 pub const ACHIEVED_SHARE_MIN: f64 = 0.99;
 
+/// How the reason begins that a log without a footer is; of a log that is still being read or
+/// written it is none.
+pub const NO_FOOTER: &str = "the log has no footer";
+
 /// What the verdict is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
@@ -119,7 +123,7 @@ fn unfinished(evidence: &Evidence<'_>) -> Option<String> {
     let State::Unfinished { .. } = evidence.state else { return None };
     let Sending { open, not_reached, .. } = *evidence.sending;
     Some(format!(
-        "the log has no footer (the run was killed, the file was cut, or it is still being written): \
+        "{NO_FOOTER} (the run was killed, the file was cut, or it is still being written): \
          {} {} in flight and {not_reached} not reached when it ends; repeat the run for a whole \
          result",
         counted(open, "request"),

@@ -6,12 +6,13 @@
 use eframe::egui::{self, Align, Layout, Pos2, RichText, Sense, Stroke, Ui, vec2};
 use onbeat_shared::{
     log::{Class, Outcome},
-    metrics::{Report, latency::Metric, quantile::Statistic, report::Outcomes},
-    run::{Run, State},
+    metrics::{Report, latency::Metric, quantile::Statistic, report::Outcomes, verdict},
+    run::State,
 };
 
 use super::{Panel, Scene};
 use crate::fate::{Fate, outcome_words};
+use crate::opened::{OpenedRun, Stand};
 use crate::quantity::{self, NO_DATA};
 use crate::remarks::{self, Remark, Weight};
 use crate::selection::Selection;
@@ -43,12 +44,16 @@ const PLOT_CHROME: f32 = theme::CARD_CHROME + 2.0 * time_plot::HEADING + GUTTER;
 
 fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     ui.spacing_mut().item_spacing.y = GUTTER;
+    let stand = scene.derived.subject().stand;
     let known = scene.with_report(|report, fresh| {
-        if !fresh {
-            ui.disable();
-        }
-        verdict_ui(ui, report, &scene.choices.selection());
-        card::row_ui(ui, &headlines(report));
+        // Only the numbers are pale while newer ones are worked out; plots stay as usable as ever.
+        ui.scope(|ui| {
+            if !fresh {
+                ui.disable();
+            }
+            verdict_ui(ui, report, &scene.choices.selection(), stand);
+            card::row_ui(ui, &headlines(report));
+        });
     });
     if known.is_none() {
         theme::card(Palette::of(ui)).show(ui, |ui| waiting_ui(ui, WAITING_HEIGHT));
@@ -119,21 +124,26 @@ pub(super) fn plot_columns(ui: &Ui) -> usize {
 }
 
 fn side_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
-    let run = &scene.derived.subject().run;
+    let opened = scene.derived.subject();
+    let run = &opened.run;
     scene.with_report(|report, _fresh| {
-        outcomes_ui(ui, run, report);
+        outcomes_ui(ui, opened, report);
         volume_ui(ui, report);
         remarks_ui(ui, &remarks::remarks(run, report));
     });
 }
 
 /// The verdict, before anything else.
-fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection) {
+fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection, stand: Stand) {
     let palette = Palette::of(ui);
-    let held = report.verdict.schedule_held;
+    let goes_on = stand != Stand::Complete;
+    // That there is no footer yet is no reason while more is to come.
+    let counts = |reason: &&String| !goes_on || !reason.starts_with(verdict::NO_FOOTER);
+    let reasons: Vec<&String> = report.verdict.reasons.iter().filter(counts).collect();
+    let held = report.verdict.schedule_held || (goes_on && reasons.is_empty());
     let (colour, fill) =
         if held { (palette.good, palette.good_soft) } else { (palette.bad, palette.bad_soft) };
-    let headline = verdict_words(held, selection);
+    let headline = verdict_words(held, goes_on, selection);
     let shown = theme::banner(fill, colour).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.horizontal_top(|ui| {
@@ -149,7 +159,7 @@ fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection) {
                 if held {
                     ui.label(RichText::new(lateness_words(report)).color(palette.weak));
                 }
-                for reason in &report.verdict.reasons {
+                for reason in reasons {
                     ui.label(RichText::new(quantity::sentence(reason)).color(palette.text));
                 }
             });
@@ -161,8 +171,12 @@ fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection) {
         .widget_info(|| egui::WidgetInfo::labeled(egui::Role::Group, true, label.clone()));
 }
 
-fn verdict_words(held: bool, selection: &Selection) -> String {
-    let verdict = if held { "The schedule held" } else { "The schedule did not hold" };
+fn verdict_words(held: bool, goes_on: bool, selection: &Selection) -> String {
+    let verdict = match (held, goes_on) {
+        (true, false) => "The schedule held",
+        (true, true) => "The schedule has held so far",
+        (false, _) => "The schedule did not hold",
+    };
     match (selection.range, &selection.filter) {
         (None, None) => verdict.to_owned(),
         (Some(_), None) => format!("{verdict} in this range"),
@@ -350,9 +364,9 @@ struct Ending {
 }
 
 /// The ways that occurred. After a stop it is said of requests that never left that this is why.
-fn endings(run: &Run, report: &Report) -> Vec<Ending> {
+fn endings(opened: &OpenedRun, report: &Report) -> Vec<Ending> {
     let outcomes = &report.outcomes;
-    let stopped = run.state == State::Interrupted;
+    let stopped = opened.run.state == State::Interrupted;
     let of = |outcome: Outcome| {
         let words = match outcome {
             Outcome::NeverSent if stopped => "not sent before the stop",
@@ -363,9 +377,13 @@ fn endings(run: &Run, report: &Report) -> Vec<Ending> {
     let (open, not_reached) = (report.notes.open, report.notes.not_reached);
     let known: u64 = Outcome::ALL.iter().map(|&outcome| count_of(outcomes, outcome)).sum();
     let others = report.schedule.planned.saturating_sub(known + open + not_reached);
+    let [in_flight, unreached] = match opened.stand {
+        Stand::Complete => ["in flight when the log ends", "not reached when the log ends"],
+        Stand::Part(_) | Stand::Growing => ["in flight", "not reached yet"],
+    };
     let unknown = [
-        ("in flight when the log ends", open, Fate::Open),
-        ("not reached when the log ends", not_reached, Fate::Unsent),
+        (in_flight, open, Fate::Open),
+        (unreached, not_reached, Fate::Unsent),
         ("no end in the log", others, Fate::Open),
     ];
     let unknown = unknown.map(|(words, count, fate)| Ending { words, count, fate });
@@ -386,10 +404,10 @@ fn outcome_rows(endings: &[Ending], palette: &Palette) -> Vec<(&'static str, u64
     endings.iter().map(|ending| (ending.words, ending.count, colour(ending.fate))).collect()
 }
 
-fn outcomes_ui(ui: &mut Ui, run: &Run, report: &Report) {
+fn outcomes_ui(ui: &mut Ui, opened: &OpenedRun, report: &Report) {
     let palette = Palette::of(ui);
     let (outcomes, planned) = (&report.outcomes, report.schedule.planned);
-    let rows = outcome_rows(&endings(run, report), palette);
+    let rows = outcome_rows(&endings(opened, report), palette);
     theme::card(palette).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.spacing_mut().item_spacing.y = GRID;
@@ -440,7 +458,6 @@ fn outcome_row_ui(ui: &mut Ui, words: &str, count: u64, share: f64, colour: egui
     ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
         let (swatch, _) = ui.allocate_exact_size(vec2(10.0, 10.0), Sense::hover());
         ui.painter().rect_filled(swatch, 2.0, colour);
-        ui.label(words);
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             let slot = vec2(58.0, ROW_HEIGHT);
             ui.allocate_ui_with_layout(slot, Layout::right_to_left(Align::Center), |ui| {
@@ -448,6 +465,9 @@ fn outcome_row_ui(ui: &mut Ui, words: &str, count: u64, share: f64, colour: egui
                 ui.label(RichText::new(quantity::percent(share)).color(palette.weak));
             });
             ui.label(RichText::new(quantity::count(count)).font(Type::Strong.font()));
+            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                ui.add(egui::Label::new(words).truncate());
+            });
         });
     });
 }

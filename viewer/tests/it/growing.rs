@@ -10,10 +10,11 @@ use std::{
 };
 
 use eframe::egui::accesskit::Role;
-use egui_kittest::kittest::Queryable as _;
+use egui_kittest::{SnapshotResults, kittest::Queryable as _};
 use onbeat_shared::{log::sample, run::State};
 use onbeat_viewer::{app::Start, following, load::Phase, problem::Kind, tabs::Tab};
 
+use crate::pictures::{Software, compare};
 use crate::stage::{self, Play, beginning, reads, settle};
 
 /// A log and a file that has the first part of it.
@@ -44,7 +45,9 @@ impl Written {
 
     fn open(&self) -> Play {
         let start = Start { runs: vec![self.path.clone()], inline: true, ..Start::default() };
-        let mut play = stage::start(start, Vec::new(), |builder| builder);
+        let mut play = stage::start(start, Vec::new(), |builder| {
+            builder.renderer(Software::default()).with_render_cursor(false)
+        });
         settle(&mut play);
         play
     }
@@ -149,6 +152,21 @@ fn a_log_that_is_cut_short_or_replaced_while_it_is_followed_gets_a_screen() {
             assert_eq!(play.state().run().run.requests.len(), 30);
         }
     }
+}
+
+#[test]
+fn a_run_that_is_followed_looks_as_it_did() {
+    let mut written = Written::new(60);
+    let mut play = written.open();
+    let before = play.state().run().file_bytes;
+    written.go_on(80);
+    until(&mut play, "it has grown", |play| play.state().run().file_bytes > before);
+    play.run_ok();
+    let mut results = SnapshotResults::new();
+    results.add(compare(&mut play, "live-light"));
+    play.get_by_label(following::FOLLOW).click();
+    play.run_ok();
+    results.add(compare(&mut play, "live-held-light"));
 }
 
 /// What stands behind a block that says it is longer than it is will not come.
