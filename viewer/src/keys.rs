@@ -329,8 +329,18 @@ pub const REQUESTS: Local = Local {
     ],
 };
 
+/// The timeline takes these wherever the focus is, unless the widget that has it wants them.
+pub const TIMELINE: Local = Local {
+    place: "In the timeline",
+    lines: &[
+        ("Page ↑ and ↓", "scroll its lanes (also Alt+wheel)"),
+        ("Enter", "on a lane's name: its request at the cursor"),
+    ],
+    keys: &[(NONE, Key::PageUp), (NONE, Key::PageDown)],
+};
+
 /// Every widget that takes keys for itself.
-pub const LOCAL: &[&Local] = &[&DIALOG, &XY_PLOT, &RULE, &REQUESTS];
+pub const LOCAL: &[&Local] = &[&DIALOG, &XY_PLOT, &RULE, &REQUESTS, &TIMELINE];
 
 /// The widget that wants keys for itself while it has the focus, and which.
 #[derive(Clone, Copy)]
@@ -355,6 +365,14 @@ impl Local {
                 .collect()
         })
     }
+}
+
+/// Whether the widget with the focus wants a key for itself.
+pub(crate) fn is_claimed(ctx: &Context, modifiers: Modifiers, key: Key) -> bool {
+    let focused = ctx.memory(|memory| memory.focused());
+    let claim: Option<Claim> = ctx.data(|data| data.get_temp(claim_id()));
+    let claim = claim.filter(|claim| Some(claim.id) == focused);
+    claim.is_some_and(|claim| claim.keys.contains(&(modifiers, key)))
 }
 
 fn claim_id() -> Id {

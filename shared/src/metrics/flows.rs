@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::latency::count;
 use super::tokens;
+use crate::log::Outcome;
 use crate::run::Run;
 use crate::units::RunNanos;
 
@@ -27,12 +28,14 @@ pub enum Kind {
     Input,
     /// Successful requests, at their end.
     Completed,
-    /// All other requests that ended, at their end.
+    /// Requests that ended by themselves without success, at their end.
     Failed,
+    /// Requests that were cancelled, by the plan, the user or the run's end, at their end.
+    Cancelled,
 }
 
 /// How many kinds there are.
-pub const KINDS: usize = 4;
+pub const KINDS: usize = 5;
 
 /// The amounts of one step or stretch, by [`Kind`].
 pub type Amounts = [f64; KINDS];
@@ -181,10 +184,22 @@ fn each_event(
     }
 }
 
+/// What the end of request `i` counts as; one that never left had none, whatever the log says.
+fn ended_as(run: &Run, i: usize) -> Option<Kind> {
+    match run.requests.outcome(i)? {
+        Outcome::Ok => Some(Kind::Completed),
+        Outcome::Cancelled => Some(Kind::Cancelled),
+        Outcome::NeverSent => None,
+        _ => Some(Kind::Failed),
+    }
+}
+
 fn each_of_request(run: &Run, i: usize, grid: Grid, each: &mut impl FnMut(usize, Kind, f64)) {
     let requests = &run.requests;
-    if let Some(place) = requests.done(i).and_then(|time| grid.place(time.0)) {
-        each(place, if requests.is_ok(i) { Kind::Completed } else { Kind::Failed }, 1.0);
+    if let Some(place) = requests.done(i).and_then(|time| grid.place(time.0))
+        && let Some(kind) = ended_as(run, i)
+    {
+        each(place, kind, 1.0);
     }
     let Some(first) = requests.first_token(i).filter(|&first| first < grid.end()) else { return };
     if let Some(place) = grid.place(first.0)

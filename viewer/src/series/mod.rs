@@ -347,11 +347,6 @@ const MARGIN: f64 = 0.5;
 /// Steps across a view.
 const STEPS: u32 = 150;
 
-/// What requests that ended without success are called together.
-const fn unsuccessful(some_were_cancelled: bool) -> &'static str {
-    if some_were_cancelled { "failed or cancelled" } else { "failed" }
-}
-
 /// A view with the margin that pictures are made for.
 fn with_margin(opened: &OpenedRun, view: TimeRange) -> TimeRange {
     view.widened(MARGIN).clipped(opened.whole().widened(0.02)).unwrap_or(view)

@@ -98,6 +98,31 @@ fn nothing_succeeded() -> Sample {
     sample
 }
 
+/// What was cut off or not sent because of a stop is neither called nor counted a failure.
+#[test]
+fn a_stop_makes_no_failures() {
+    let mut sample = Sample::new();
+    let answered = sample.send(0);
+    sample.chunks(answered, &[20 * MILLI, 30 * MILLI]);
+    sample.done(answered, 40 * MILLI, Class::Ok);
+    let cut = sample.send(50 * MILLI);
+    sample.done(cut, 90 * MILLI, Class::Interrupted);
+    let unsent = sample.plan(900 * MILLI);
+    sample.done(unsent, 90 * MILLI, Class::NotReached);
+    sample.interrupted = true;
+    let mut play = stage::with(vec![stage::opened(&sample, "stopped.beat")]);
+    let bar = label(&beginning(&play, Role::Image, "Outcomes: "));
+    assert!(bar.contains("1 cancelled") && bar.contains("1 not sent before the stop"), "{bar}");
+    assert!(!reads(&play, "not reached"), "that is no cause of a failure");
+    play.key_press(Key::Num2);
+    play.run();
+    assert!(!reads(&play, "crosses") && reads(&play, "1 cancelled"));
+    play.get_by_label("Throughput: Requests").click();
+    play.run();
+    let summary = label(&plot(&play, "Throughput"));
+    assert!(summary.contains("completed and cancelled"), "{summary}");
+}
+
 #[test]
 fn no_data_is_a_word_and_never_zero() {
     let mut play = stage::with(vec![stage::opened(&nothing_succeeded(), "failed.beat")]);

@@ -8,6 +8,7 @@ use onbeat_shared::units::RunNanos;
 
 use super::hit::{Hit, Rows, hit};
 use super::{draw::Sheet, legend};
+use crate::keys;
 use crate::panels::{PanelWish, Scene};
 use crate::quantity;
 use crate::series::picture::seconds;
@@ -127,7 +128,10 @@ fn scroll(ui: &Ui, all: Rect, top: f64, total: usize, page: f64) -> f64 {
     }
     if !ui.ctx().text_edit_focused() {
         let whole = (page - 1.0).max(1.0);
-        let pressed = |key| ui.input_mut(|input| input.consume_key(Modifiers::NONE, key));
+        let pressed = |key| {
+            !keys::is_claimed(ui.ctx(), Modifiers::NONE, key)
+                && ui.input_mut(|input| keys::took(input, Modifiers::NONE, key))
+        };
         if pressed(Key::PageDown) {
             top += whole;
         }

@@ -185,6 +185,8 @@ fn held_ns(opened: &OpenedRun, user: &User) -> i64 {
 /// The users that were there in a stretch, in order.
 pub(super) fn people(opened: &OpenedRun, range: TimeRange, sort: Sort) -> Vec<u32> {
     let Some(users) = &opened.run.users else { return Vec::new() };
+    // Frames look them up for the cells.
+    let _ = opened.timeline.waits(opened);
     let was_there = |user: &User| {
         let started = user.started.is_some_and(|started| started < range.end);
         started && user.ended.is_none_or(|ended| ended >= range.start)
