@@ -98,8 +98,9 @@ impl FilterLine {
             response.request_focus();
         }
         // Who has typed the filter goes on with what it leaves.
-        let left = |key| ui.input(|input| input.key_pressed(key));
-        if response.lost_focus() && (left(Key::Enter) || left(Key::Escape)) {
+        let by_key =
+            ui.input(|input| !(input.key_pressed(Key::Tab) || input.pointer.any_pressed()));
+        if response.lost_focus() && by_key {
             choices.requests.reveal = true;
         }
         if text != choices.filter_text {

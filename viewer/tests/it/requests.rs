@@ -254,6 +254,23 @@ fn a_wrong_filter_says_where_and_leaves_the_last_one() {
 }
 
 #[test]
+fn the_table_goes_on_where_the_filter_was_left() {
+    let mut play = play();
+    for key in [Key::Escape, Key::Enter] {
+        type_filter(&mut play, "failed");
+        play.key_press(key);
+        play.run();
+        play.key_press(Key::Home);
+        play.run();
+        let first = {
+            let run = &play.state().run().run;
+            (0..1_000_u32).find(|&i| metrics::slo::failed(run, i as usize))
+        };
+        assert_eq!(choices(&play).chosen, first, "{key:?}");
+    }
+}
+
+#[test]
 fn names_are_completed_while_they_are_typed() {
     let mut play = play();
     type_filter(&mut play, "laten");
