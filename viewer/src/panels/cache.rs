@@ -134,6 +134,10 @@ fn sessions_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         let count = sessions.map_or(0, |sessions| sessions.rows.len());
         heading_ui(ui, "Sessions", &quantity::counted(count as u64, "session"));
         let Some(sessions) = sessions else { return };
+        if sessions.rows.is_empty() {
+            nothing_ui(ui, height);
+            return;
+        }
         if let Some(column) = grid_ui(ui, scene, sessions, height) {
             scene.choices.cache.sort = sort.clicked(column);
         }
@@ -238,6 +242,10 @@ fn outcomes_ui(ui: &mut Ui, scene: &Scene<'_>) {
         if !shown.fresh {
             ui.disable();
         }
+        if rows.is_empty() {
+            nothing_ui(ui, 2.0 * theme::ROW_HEIGHT);
+            return;
+        }
         outcome_table_ui(ui, rows);
         ui.add_space(GUTTER);
         heading_ui(ui, "In all", "over the requests that tell");
@@ -302,6 +310,13 @@ fn outcome_table_ui(ui: &mut Ui, rows: &[OutcomeRow]) {
     };
     let (name, rows) = ("Hit rates by outcome", rows.len());
     Table { name, columns: &columns, rows, cell: &cell, row_headings: true }.show(ui);
+}
+
+/// Says in so much room that there is nothing to show.
+fn nothing_ui(ui: &mut Ui, height: f32) {
+    let text = RichText::new("No request left").color(Palette::of(ui).weak);
+    let size = egui::vec2(ui.available_width(), height);
+    ui.add_sized(size, egui::Label::new(text));
 }
 
 fn heading_ui(ui: &mut Ui, title: &str, about: &str) {

@@ -52,7 +52,8 @@ fn four_plots_and_a_table_speak_of_the_chosen_stretch() {
     let mean = quantity::number(output / (whole.span() as f64 / SECOND as f64));
     assert!(reads(&play, &mean), "{mean} output tokens a second over the whole run");
     choose(&mut play);
-    assert!(reads(&play, "from 4.0 s to 9.0 s"));
+    let [from, to] = [4.0, 9.0].map(|second| quantity::instant(second * 1e9, 5e9));
+    assert!(reads(&play, &format!("from {from} to {to}")));
     assert!(reads(&play, "those of whole seconds"));
 }
 
