@@ -1,9 +1,9 @@
 //! Draws the viewer without a window, a display or a graphics card.
 //!
 //! It plays the part of the window system: hands egui a screen and the time, runs frame after frame
-//! until everything shown is complete, and lets [`crate::raster`] paint the last one. Time goes on by
-//! a sixtieth of a second per frame whatever the clock says, nothing blinks and nothing glides, so
-//! the same run and choices make the same picture everywhere. What a picture is of, and where it
+//! until everything shown is complete, and lets [`crate::raster`] paint the last one. Time goes on
+//! by a sixtieth of a second per frame whatever the clock says, nothing blinks and nothing glides,
+//! so the same run and choices make the same picture everywhere. What a picture is of, and where it
 //! goes, is not decided here.
 
 use std::time::Duration;
@@ -127,8 +127,7 @@ impl Headless {
     }
 
     fn paint(&mut self, mut output: FullOutput, ground: Color32) -> Bitmap {
-        let [width, height] = [self.size.x, self.size.y].map(|side| pixels(side * self.scale));
-        let mut picture = Bitmap::filled(width, height, ground);
+        let mut picture = Bitmap::of_screen(self.size, self.scale, ground);
         let shapes = std::mem::take(&mut output.shapes);
         let frame = self.ctx.tessellate(shapes, output.pixels_per_point);
         self.painter.paint(&frame, output.pixels_per_point, &mut picture);
@@ -153,17 +152,6 @@ impl Headless {
 fn wants_another(output: &FullOutput) -> bool {
     let root = output.viewport_output.get(&ViewportId::ROOT);
     root.is_some_and(|root| root.repaint_delay.is_zero())
-}
-
-/// A length in whole pixels.
-fn pixels(length: f32) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a float-to-integer cast saturates, and sizes are checked when they are chosen"
-    )]
-    let pixels = length.round() as usize;
-    pixels
 }
 
 /// Refuses sizes that no picture should have.

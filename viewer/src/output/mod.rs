@@ -1,8 +1,9 @@
 //! What leaves the viewer: pictures, tables, pages.
 //!
 //! [`Output`] is the window's part: the sheet under Ctrl+E, the orders that are being carried out,
-//! and a line for each that says how far it is. Everything is written on threads of their own, whole
-//! or not at all, and never over a run. The words about how it went go to the window's notices.
+//! and a line for each that says how far it is. Everything is written on threads of their own,
+//! whole or not at all, and never over a run. The words about how it went go to the window's
+//! notices.
 
 mod dialog;
 pub mod file;

@@ -1,4 +1,7 @@
-//! A picture as a PNG file.
+//! A picture as a PNG file: every exported panel and every screenshot ends here.
+//!
+//! The file holds what was painted, pixel by pixel; how it is put in its place is
+//! [`super::file`]'s business.
 
 use std::{
     fs::File,

@@ -13,7 +13,7 @@ mod triangle;
 use std::collections::HashMap;
 
 use eframe::egui::{
-    Color32, ColorImage, Rect, TextureId, TexturesDelta,
+    Color32, ColorImage, Rect, TextureId, TexturesDelta, Vec2,
     epaint::{ClippedPrimitive, Mesh, Primitive},
 };
 
@@ -39,6 +39,14 @@ impl Bitmap {
     #[must_use]
     pub fn filled(width: usize, height: usize, colour: Color32) -> Self {
         Self { width, height, pixels: vec![colour.to_array(); width * height] }
+    }
+
+    /// A picture of one colour for a screen of this many points.
+    #[must_use]
+    pub fn of_screen(size: Vec2, pixels_per_point: f32, colour: Color32) -> Self {
+        let [width, height] =
+            [size.x, size.y].map(|points| whole(points * pixels_per_point, usize::MAX));
+        Self::filled(width, height, colour)
     }
 
     /// A picture that egui holds.

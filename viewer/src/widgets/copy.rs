@@ -1,7 +1,8 @@
 //! A table for the clipboard: lines of cells with tabs between them, as spreadsheets take them.
 //!
 //! Numbers are written in full and in one unit per column, which its heading names: seconds of the
-//! run for instants, milliseconds for lengths of time, shares of one. What is not known is an empty cell.
+//! run for instants, milliseconds for lengths of time, shares of one. What is not known is an empty
+//! cell.
 
 use std::fmt::Write as _;
 

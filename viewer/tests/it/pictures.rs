@@ -38,13 +38,13 @@ impl TestRenderer for Software {
 
     fn render(&mut self, ctx: &Context, output: &FullOutput) -> Result<RgbaImage, String> {
         let scale = output.pixels_per_point;
-        let size = ctx.content_rect().size() * scale;
-        let [width, height] = [size.x, size.y].map(|side| side.round() as u16);
-        let mut picture =
-            Bitmap::filled(usize::from(width), usize::from(height), Color32::TRANSPARENT);
+        let size = ctx.content_rect().size();
+        let mut picture = Bitmap::of_screen(size, scale, Color32::TRANSPARENT);
         self.0.paint(&ctx.tessellate(output.shapes.clone(), scale), scale, &mut picture);
-        let bytes = picture.pixels.concat();
-        RgbaImage::from_raw(width.into(), height.into(), bytes).ok_or("too few bytes".to_owned())
+        let side = |side: usize| u32::try_from(side).map_err(|error| error.to_string());
+        let (width, height) = (side(picture.width)?, side(picture.height)?);
+        let image = RgbaImage::from_raw(width, height, picture.pixels.concat());
+        image.ok_or_else(|| "too few bytes".to_owned())
     }
 }
 
