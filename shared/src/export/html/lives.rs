@@ -9,7 +9,7 @@ use super::timeline::{Event, Mark, MarkEnd, Row, Timeline};
 use crate::counted::{counted, grouped};
 use crate::metrics::attribution::queue_ns;
 use crate::metrics::latency::{nanos, ttft_ns};
-use crate::metrics::{slo, tokens};
+use crate::metrics::{held, slo, tokens};
 use crate::run::{End, Left, Run, User, Users};
 use crate::units::SessionIndex;
 
@@ -17,8 +17,6 @@ use crate::units::SessionIndex;
 const MARKS_MAX: usize = 20_000;
 /// Most users that are shown.
 const ROWS_MAX: usize = 2_000;
-/// How long after a back-off, in seconds, a user asks again.
-const AGAIN_S: f64 = 0.05;
 /// Most different messages that are shown.
 const WORDS_MAX: usize = 1_000;
 
@@ -43,7 +41,7 @@ fn bounded(run: &Run, users: &Users, end_s: f64, most: (usize, usize)) -> Timeli
         note: note((order.len(), all), sent.len(), step),
         ..Timeline::default()
     };
-    waits(users, &place, end_s, &mut timeline.rows);
+    waits(run, &place, end_s, &mut timeline.rows);
     let mut said = HashMap::new();
     for &i in sent.iter().step_by(step) {
         let words = words(run, i).and_then(|words| {
@@ -62,19 +60,15 @@ fn bounded(run: &Run, users: &Users, end_s: f64, most: (usize, usize)) -> Timeli
     timeline
 }
 
-/// When each user was kept back: back-offs that follow each other are one wait.
-fn waits(users: &Users, place: &HashMap<SessionIndex, usize>, end_s: f64, rows: &mut [Row]) {
-    for limit in &users.limits {
-        let Some(row) = place.get(&limit.session).and_then(|row| rows.get_mut(*row)) else {
+/// When each user was kept back.
+fn waits(run: &Run, place: &HashMap<SessionIndex, usize>, end_s: f64, rows: &mut [Row]) {
+    for wait in held::waits(run) {
+        let Some(row) = place.get(&wait.session).and_then(|row| rows.get_mut(*row)) else {
             continue;
         };
-        let from = nanos(limit.time.0) / 1e9;
-        let backoff = i64::try_from(limit.backoff_ns).unwrap_or(i64::MAX);
-        let to = (from + nanos(backoff) / 1e9).min(end_s);
-        match row.waits.last_mut().filter(|wait| from <= wait.1 + AGAIN_S) {
-            Some(wait) => wait.1 = wait.1.max(to),
-            None if from < to => row.waits.push((from, to)),
-            None => {}
+        let (from, to) = (nanos(wait.from.0) / 1e9, (nanos(wait.to.0) / 1e9).min(end_s));
+        if from < to {
+            row.waits.push((from, to));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Draws lanes: strokes and boxes of finished answers, as one mesh, from back to front.
 //!
-//! Everything that is only filled goes into one mesh on whole pixels, so that thousands of bars cost
-//! little and have sharp edges; only the few signs (crosses, triangles) are shapes of their own.
+//! Everything that is only filled goes into one mesh on whole pixels, so that thousands of bars
+//! cost little and have sharp edges; only the few signs (crosses, triangles) are shapes of their
+//! own.
 
 use eframe::egui::{Color32, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 use onbeat_shared::{run::Left, units::RunNanos};

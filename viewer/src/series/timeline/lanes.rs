@@ -2,9 +2,9 @@
 //!
 //! A lane is a session, or a user or sub-agent of a run that users drive; sub-agents follow the
 //! user they work for. Sessions of which nothing left have no lane; users that sent nothing have
-//! one, for they were there. Made once for each order, search and filter, in one pass and a few sorts
-//! over all requests; afterwards the requests of a lane that touch a stretch of time are found by
-//! bisection, however many there are.
+//! one, for they were there. Made once for each order, search and filter, in one pass and a few
+//! sorts over all requests; afterwards the requests of a lane that touch a stretch of time are
+//! found by bisection, however many there are.
 
 use std::{
     cmp::Ordering,
