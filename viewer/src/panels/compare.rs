@@ -26,7 +26,7 @@ const PLOTS: &[&str] = &[PERCENTILES, CDF];
 /// Below this width everything stands in one column.
 const TWO_COLUMNS: f32 = 820.0;
 /// Share of the width that the plots have.
-const PLOTS_SHARE: f32 = 0.42;
+const PLOTS_SHARE: f32 = 0.38;
 /// Height of the line of choices.
 const CHOICES: f32 = 26.0 + GRID;
 /// What two plots below each other need besides themselves.
@@ -249,12 +249,12 @@ fn baseline_ui(ui: &mut Ui, shown: &str, others: &[Other], baseline: &mut usize)
 fn deltas_table_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
     let columns = [
         Column::text("", 1.5),
-        Column::number(letter),
-        Column::number("A"),
-        Column::number("change"),
-        Column { weight: 0.8, ..Column::number("relative") },
-        Column { weight: 1.7, ..Column::number("95 % interval of the change") },
-        Column::text("", 1.2),
+        Column { weight: 0.85, ..Column::number(letter) },
+        Column { weight: 0.85, ..Column::number("A") },
+        Column { weight: 0.95, ..Column::number("change") },
+        Column { weight: 0.75, ..Column::number("relative") },
+        Column { weight: 1.7, ..Column::number("95 % interval") },
+        Column::text("", 0.7),
     ];
     let cell = |row: usize, column: usize| {
         let row = &deltas.rows[row];
@@ -281,7 +281,7 @@ fn deltas_table_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
 
 fn words_ui(ui: &mut Ui) {
     let palette = Palette::of(ui);
-    let words = "Intervals by bootstrap, with requests taken as independent of each other. They \
+    let words = "95 % intervals of the change by bootstrap, with requests taken as independent of each other. They \
                  share queues, so the truth is somewhat wider, and one run says nothing about \
                  another day. Rates have none: a run has one of each.";
     ui.label(RichText::new(words).font(Type::Small.font()).color(palette.weak));

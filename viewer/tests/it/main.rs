@@ -9,6 +9,7 @@
 mod cache;
 mod exports;
 mod grids;
+mod compare;
 mod growing;
 mod lateness;
 mod open;

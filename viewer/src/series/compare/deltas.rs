@@ -8,9 +8,9 @@ use onbeat_shared::metrics::{
 use onbeat_shared::run::Run;
 
 use super::values;
-use crate::fields::Field;
+use crate::fields::{Field, Measure};
 use crate::opened::OpenedRun;
-use crate::quantity;
+use crate::quantity::{self, TimeUnit};
 use crate::selection::Selection;
 use crate::series::number::Number;
 
@@ -65,7 +65,7 @@ impl Verdict {
             Self::Better => "better",
             Self::Worse => "worse",
             Self::Differs => "differs",
-            Self::Unclear => "no clear change",
+            Self::Unclear => "unclear",
             Self::Unknown => "",
         }
     }
@@ -84,10 +84,10 @@ const NUMBERS: &[(Field, &str, &[f64], Good)] = &[
     (Field::Ttft, "TTFT", &[0.5, 0.9, 0.99], Good::Less),
     (Field::Itl, "ITL", &[0.5, 0.9, 0.99], Good::Less),
     (Field::E2e, "end to end", &[0.5, 0.9, 0.99], Good::Less),
-    (Field::Speed, "decode speed", &[0.5], Good::More),
+    (Field::Speed, "decode tokens/s", &[0.5], Good::More),
     (Field::CachedShare, "cached share", &[], Good::More),
-    (Field::Input, "input length", &[], Good::Neither),
-    (Field::Output, "output length", &[], Good::Neither),
+    (Field::Input, "input tokens", &[], Good::Neither),
+    (Field::Output, "output tokens", &[], Good::Neither),
     (Field::Lateness, "lateness", &[0.99], Good::Less),
 ];
 
@@ -104,24 +104,24 @@ impl Deltas {
         for &(field, name, shares, good) in NUMBERS {
             let number = Number::Of(field);
             let both = [baseline, shown].map(|run| values(run, number, selection));
-            let written = |value| number.words(value);
+            let written = Written::of(number);
             let mean = (shares.is_empty()).then_some((Figure::Mean, "mean".to_owned()));
             let quantiles = shares.iter().map(|&share| {
                 (Figure::Quantile(share), format!("p{}", quantity::number(100.0 * share)))
             });
             for (figure, suffix) in mean.into_iter().chain(quantiles) {
                 let name = format!("{name} {suffix}");
-                rows.push(Delta::of(name, [&both[0], &both[1]], figure, good, &written));
+                rows.push(Delta::of(name, [&both[0], &both[1]], figure, good, written));
             }
         }
         let share = |which: fn(&Run, usize, &Goals) -> bool| {
             [baseline, shown].map(|run| shares(run, selection, goals, which))
         };
-        let percent = |value: f64| quantity::percent(value);
         let mut add_share = |name: &str, which| {
             let both = share(which);
             let both = [&both[0], &both[1]];
-            rows.push(Delta::of(name.to_owned(), both, Figure::Mean, Good::More, &percent));
+            let name = name.to_owned();
+            rows.push(Delta::of(name, both, Figure::Mean, Good::More, Written::Share));
         };
         add_share("succeeded", |run, i, _| run.requests.is_ok(i));
         if !goals.list().is_empty() {
@@ -151,7 +151,7 @@ impl Delta {
         [baseline, shown]: [&Ranked; 2],
         figure: Figure,
         good: Good,
-        written: &dyn Fn(f64) -> String,
+        written: Written,
     ) -> Self {
         let Some(found) = difference(baseline, shown, figure) else {
             let of = |ranked: &Ranked| match figure {
@@ -162,28 +162,22 @@ impl Delta {
         };
         let (low, high) = found.absolute;
         Self {
-            interval: Some(format!("{} to {}", signed(low, written), signed(high, written))),
+            interval: Some(written.interval(low, high)),
             verdict: verdict(&found, good),
             ..Self::plain(name, [Some(found.before), Some(found.after)], written)
         }
     }
 
     /// A figure of which nobody can tell how sure it is.
-    fn plain(
-        name: String,
-        [baseline, shown]: [Option<f64>; 2],
-        written: &dyn Fn(f64) -> String,
-    ) -> Self {
+    fn plain(name: String, [baseline, shown]: [Option<f64>; 2], written: Written) -> Self {
         let both = baseline.zip(shown);
         let relative = both.filter(|(before, _)| *before != 0.0);
         Self {
             name,
-            baseline: baseline.map(written),
-            shown: shown.map(written),
-            change: both.map(|(before, after)| signed(after - before, written)),
-            relative: relative.map(|(before, after)| {
-                signed(after / before - 1.0, &|share| quantity::percent(share))
-            }),
+            baseline: baseline.map(|value| written.value(value)),
+            shown: shown.map(|value| written.value(value)),
+            change: both.map(|(before, after)| written.change(after - before)),
+            relative: relative.map(|(before, after)| Written::Share.change(after / before - 1.0)),
             interval: None,
             verdict: Verdict::Unknown,
         }
@@ -200,13 +194,71 @@ fn verdict(found: &Difference, good: Good) -> Verdict {
     }
 }
 
-/// A difference with its sign; a minus is as wide as a plus.
-fn signed(value: f64, written: &dyn Fn(f64) -> String) -> String {
-    if value == 0.0 {
-        return written(0.0);
+/// How the values of a figure are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    /// Nanoseconds.
+    Time,
+    /// A share of one.
+    Share,
+    /// A number whose unit the name says.
+    Number,
+    /// So many a second.
+    Rate,
+}
+
+impl Written {
+    fn of(number: Number) -> Self {
+        match number.measure() {
+            Measure::Duration | Measure::Instant => Self::Time,
+            Measure::Share => Self::Share,
+            _ => Self::Number,
+        }
     }
-    let sign = if value > 0.0 { '+' } else { '\u{2212}' };
-    format!("{sign}{}", written(value.abs()))
+
+    fn value(self, value: f64) -> String {
+        match self {
+            Self::Time => quantity::measured(value),
+            Self::Share => quantity::percent(value),
+            Self::Number => quantity::number(value),
+            Self::Rate => format!("{}/s", quantity::number(value)),
+        }
+    }
+
+    fn change(self, value: f64) -> String {
+        signed(value, &self.value(value.abs()))
+    }
+
+    /// Both ends in one unit, which is written once.
+    fn interval(self, low: f64, high: f64) -> String {
+        let (scale, unit) = match self {
+            Self::Time => {
+                let unit = TimeUnit::fitting(low.abs().max(high.abs()));
+                (1.0 / unit.nanos(), unit.sign())
+            }
+            Self::Share => (100.0, "%"),
+            Self::Number => (1.0, ""),
+            Self::Rate => (1.0, "/s"),
+        };
+        let end = |value: f64| {
+            let scaled = value * scale;
+            // Two decimals of a per cent are more than a bootstrap knows.
+            let scaled = if self == Self::Share { (scaled * 10.0).round() / 10.0 } else { scaled };
+            signed(scaled, &quantity::number(scaled.abs()))
+        };
+        format!("{} to {} {unit}", end(low), end(high)).trim_end().to_owned()
+    }
+}
+
+/// An amount with the sign of a value; a minus is as wide as a plus. What is shown as nothing, or as
+/// less than can be shown, has none.
+fn signed(value: f64, amount: &str) -> String {
+    let is_nothing = !amount.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    match amount {
+        _ if is_nothing || amount.starts_with('<') => amount.to_owned(),
+        _ if value > 0.0 => format!("+{amount}"),
+        _ => format!("\u{2212}{amount}"),
+    }
 }
 
 /// Figures of which a run has one each.
@@ -222,12 +274,11 @@ fn rates(baseline: &OpenedRun, shown: &OpenedRun, selection: &Selection) -> Vec<
         ]
     };
     let (before, after) = (of(baseline), of(shown));
-    let rate = |value: f64| format!("{}/s", quantity::number(value));
     let names = [
-        ("requests completed", &rate as &dyn Fn(f64) -> String),
-        ("output tokens", &rate),
-        ("ideal hit rate", &quantity::percent),
-        ("reported hit rate", &quantity::percent),
+        ("requests", Written::Rate),
+        ("output tokens", Written::Rate),
+        ("ideal hit rate", Written::Share),
+        ("reported hit rate", Written::Share),
     ];
     let both = before.into_iter().zip(after);
     let figures = names.into_iter().zip(both);
@@ -289,7 +340,7 @@ mod tests {
         }
         let goodput = row(&deltas, "met all goals");
         assert!(goodput.shown.is_some() && goodput.interval.is_some());
-        assert_eq!(row(&deltas, "requests completed").interval, None, "a run has one rate");
+        assert_eq!(row(&deltas, "requests").interval, None, "a run has one rate");
     }
 
     #[test]
@@ -298,7 +349,7 @@ mod tests {
         let deltas = Deltas::of(&baseline, &shown, &Selection::default(), &Goals::default());
         let ttft = |run: &OpenedRun| {
             let found = run.report().latency.ttft_ms.as_ref().expect("some").p99;
-            Number::Of(Field::Ttft).words(found * 1e6)
+            quantity::measured(found * 1e6)
         };
         let found = row(&deltas, "TTFT p99");
         assert_eq!(found.baseline, Some(ttft(&baseline)));
@@ -318,10 +369,13 @@ mod tests {
     }
 
     #[test]
-    fn differences_have_signs() {
-        let written = |value: f64| format!("{value} ms");
-        assert_eq!(signed(2.0, &written), "+2 ms");
-        assert_eq!(signed(-2.0, &written), "\u{2212}2 ms");
-        assert_eq!(signed(0.0, &written), "0 ms");
+    fn differences_have_signs_and_intervals_one_unit() {
+        assert_eq!(Written::Time.change(2e6), "+2.00 ms");
+        assert_eq!(Written::Time.change(-2e6), "\u{2212}2.00 ms");
+        assert_eq!(Written::Number.change(0.0), "0");
+        assert_eq!(Written::Share.change(-0.0001), "< 0.1 %");
+        assert_eq!(Written::Time.interval(-3_030_000.0, 968_000.0), "\u{2212}3.03 to +0.968 ms");
+        assert_eq!(Written::Share.interval(-0.042_12, -0.0), "\u{2212}4.2 to 0 %");
+        assert_eq!(Written::Number.interval(-1.0, 2.0), "\u{2212}1 to +2");
     }
 }

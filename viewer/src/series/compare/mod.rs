@@ -221,8 +221,7 @@ fn lines(
         segments: draw(ranked),
         readout: Readout::None,
     };
-    // The shown run lies over the others.
-    places.map(line).rev().collect()
+    places.map(line).collect()
 }
 
 fn percentile_rows(number: Number, runs: &[Arc<Ranked>]) -> Rows {
@@ -284,7 +283,7 @@ mod tests {
         };
         let Answer::Curves(curves) = ask.answer(&shown) else { panic!("curves were asked for") };
         let names: Vec<_> = curves.cdf.lines.iter().map(|line| line.name).collect();
-        assert_eq!(names, ["B", "A"], "the shown one on top");
+        assert_eq!(names, ["A", "B"]);
         let median = |run: &OpenedRun| run.report().latency.ttft_ms.as_ref().map(|of| of.p50 * 1e6);
         let table = &curves.percentiles.table;
         let half = SHARES.iter().position(|&share| share == 0.5).expect("the median");

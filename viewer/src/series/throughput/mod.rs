@@ -126,7 +126,11 @@ pub fn figures(opened: &OpenedRun, selection: &Selection) -> Figures {
     let seconds = stretch.span() as f64 / NANOS_PER_SECOND as f64;
     let has_any = !opened.by_sent().is_empty();
     // What ends the run belongs to it.
-    let end = if stretch.end == whole.end { RunNanos(whole.end.0 + 1) } else { stretch.end };
+    let end = if stretch.end == whole.end {
+        RunNanos(whole.end.0.saturating_add(1))
+    } else {
+        stretch.end
+    };
     let sums = flows.between(&opened.run, (stretch.start, end));
     let grid = whole_steps(stretch, stretch.end == whole.end);
     let peaks = grid.map(|grid| largest(&flows.amounts(&opened.run, grid), grid.width));
