@@ -83,9 +83,7 @@ impl Form {
             Self::RequestsCsv | Self::RequestsParquet => {
                 "a row per request, with the columns of `onbeat export`"
             }
-            Self::ChunksCsv | Self::ChunksParquet => {
-                "a row per piece of their answers"
-            }
+            Self::ChunksCsv | Self::ChunksParquet => "a row per piece of their answers",
             Self::Page => "facts, numbers and charts in one file, with nothing to fetch",
         }
     }
@@ -276,5 +274,68 @@ impl Write for Stoppable<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use eframe::egui::vec2;
+    use onbeat_shared::{log::sample, run::Run};
+
+    use super::*;
+
+    fn order(form: Form, path: PathBuf) -> Order {
+        let run = Run::read(&sample::log(5, 60)).expect("a readable log");
+        let opened = Arc::new(OpenedRun::new(PathBuf::from("/runs/run.beat"), 0, run));
+        Order {
+            form,
+            path,
+            replace: false,
+            runs: vec![opened.path.clone()],
+            choices: Choices::new(opened.whole()),
+            of: "the whole run".to_owned(),
+            others: Vec::new(),
+            panel: 0,
+            size: vec2(900.0, 600.0),
+            dark: false,
+            window: None,
+            opened,
+        }
+    }
+
+    #[test]
+    fn every_form_is_written_and_gets_its_end() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (place, form) in Form::ALL.into_iter().enumerate() {
+            let path = folder.path().join(format!("{place}"));
+            let mut order = order(form, path.clone());
+            order.window = Some(Bitmap { width: 1, height: 1, pixels: vec![[1, 2, 3, 255]] });
+            let progress = Progress::default();
+            let done = carry_out(&order, &progress).expect("written");
+            assert_eq!(done.path, path.with_extension(form.extension()), "{form:?}");
+            let written = fs::metadata(&done.path).expect("there").len();
+            assert!(written > 0 && written == done.bytes, "{form:?}");
+            assert!(progress.is_accepted());
+            if done.requests.is_some() {
+                assert_eq!((done.requests, progress.share()), (Some(60), Some(1.0)));
+            }
+            let again = carry_out(&order, &Progress::default());
+            assert_eq!(again, Err(Refusal::Exists(done.path)), "{form:?}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), Form::ALL.len());
+    }
+
+    #[test]
+    fn what_is_stopped_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for form in Form::ALL.into_iter().filter(|form| *form != Form::Window) {
+            let path = folder.path().join("stopped").with_extension(form.extension());
+            let progress = Progress::default();
+            progress.stop();
+            assert_eq!(carry_out(&order(form, path), &progress), Err(Refusal::Stopped), "{form:?}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 0);
     }
 }
