@@ -1,5 +1,5 @@
-//! Many requests as a grid of counts, so that a picture of a million of them costs what one of a few
-//! thousand costs and no lone extreme is lost: a cell that holds anything is drawn.
+//! Many requests as a grid of counts, so that a picture of a million of them costs what one of a
+//! few thousand costs and no lone extreme is lost: a cell that holds anything is drawn.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

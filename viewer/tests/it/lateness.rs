@@ -1,6 +1,6 @@
 //! The Lateness panel: the verdict and its bar, who was late and why, and how it looks.
 
-use eframe::egui::{Key, accesskit::Role};
+use eframe::egui::{Key, ThemePreference, accesskit::Role};
 use egui_kittest::{SnapshotResults, kittest::Queryable as _};
 use onbeat_shared::{
     log::sample::{self, Sample},
@@ -84,7 +84,7 @@ fn stalls_cores_ttft_and_clock_stand_beside() {
     play.run();
     assert!(reads(&play, &quantity::measured(longest as f64)));
     for (tab, words) in [
-        ("Beside: Cores", "CPU"),
+        ("Beside: Cores", "stalled"),
         ("Beside: TTFT", "An upper bound: each part counts in full"),
         ("Beside: Clock", "spin: polls all the time"),
     ] {
@@ -111,5 +111,26 @@ fn it_looks_as_it_did() {
         play.state_mut().app_mut().show_panel(panel);
         play.run();
         results.add(pictures::compare(&mut play, &format!("lateness-{name}")));
+    }
+}
+
+#[test]
+fn its_other_views_look_as_they_did() {
+    let bytes = sample::log(5, 1_200);
+    let Some(mut play) = pictures::play(ThemePreference::Light, &bytes) else { return };
+    let panel = panels::named("Lateness").expect("a panel");
+    play.state_mut().app_mut().show_panel(panel);
+    play.run();
+    let mut results = SnapshotResults::new();
+    for (choices, name) in [
+        (["Spread of lateness: Percentiles", "Beside: TTFT"], "client"),
+        (["Scale of lateness: Linear", "Beside: Cores"], "cores"),
+        (["Spread of lateness: Histogram", "Beside: Clock"], "clock"),
+    ] {
+        for choice in choices {
+            play.get_by_label(choice).click();
+            play.run();
+        }
+        results.add(pictures::compare(&mut play, &format!("lateness-{name}-light")));
     }
 }

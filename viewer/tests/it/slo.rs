@@ -252,6 +252,21 @@ fn it_looks_as_it_did() {
 }
 
 #[test]
+fn its_tables_and_rates_look_as_they_did() {
+    let Some(mut play) = pictures::play(ThemePreference::Light, &pictured()) else { return };
+    let panel = panels::named("SLO").expect("a panel");
+    play.state_mut().app_mut().show_panel(panel);
+    play.run();
+    play.get_by_label("Goodput: Per second").click();
+    play.run();
+    let mut results = SnapshotResults::new();
+    results.add(pictures::compare(&mut play, "slo-rates-light"));
+    play.key_press(Key::T);
+    play.run();
+    results.add(pictures::compare(&mut play, "slo-tables-light"));
+}
+
+#[test]
 fn without_goals_it_looks_as_it_did() {
     let bytes = sample::log(7, 1_200);
     let Some(mut play) = pictures::play(ThemePreference::Light, &bytes) else { return };

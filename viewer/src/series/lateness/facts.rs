@@ -9,6 +9,9 @@ use onbeat_shared::{
 
 use crate::quantity;
 
+/// CPUs that are named at most.
+const CPUS: usize = 8;
+
 /// A fact: its name, and what the log says of it.
 pub type Fact = (&'static str, String);
 
@@ -20,6 +23,7 @@ pub fn facts(run: &Run, report: &Report) -> Vec<Fact> {
     let mut facts = vec![
         ("pacing", pacing_words(&precision.pacing)),
         ("sockets", named(&precision.driver)),
+        ("pinned to", cores_words(&report.run.cores)),
         (
             "wakes late by",
             match precision.wake_error_ns {
@@ -40,6 +44,16 @@ pub fn facts(run: &Run, report: &Report) -> Vec<Fact> {
         facts.push(("taken away", format!("{} times", quantity::count(taken))));
     }
     facts
+}
+
+fn cores_words(cpus: &[u16]) -> String {
+    if cpus.is_empty() {
+        return quantity::NO_DATA.to_owned();
+    }
+    let shown: Vec<_> = cpus.iter().take(CPUS).map(u16::to_string).collect();
+    let more = cpus.len().saturating_sub(CPUS);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("CPU {}{more}", shown.join(", "))
 }
 
 fn named(name: &str) -> String {
@@ -117,6 +131,7 @@ mod tests {
         assert_eq!(found(&run, "a stall is above"), "50 µs");
         assert_eq!(found(&run, "lateness limit"), "1 ms");
         assert_eq!(found(&run, "memory locked"), "not asked for");
+        assert_eq!(found(&run, "pinned to"), "CPU 0, 1");
         assert_eq!(found(&run, "wall clock drift"), "0 µs (0 ppm)");
     }
 

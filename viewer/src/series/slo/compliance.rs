@@ -13,7 +13,7 @@ use onbeat_shared::{
     units::NANOS_PER_SECOND,
 };
 
-use super::{Way, limits, store::placed};
+use super::{Way, store::placed};
 use crate::filter::Filter;
 use crate::opened::OpenedRun;
 use crate::quantity;
@@ -238,7 +238,7 @@ fn rows(steps: Steps, found: &[Step], goals: &Goals) -> Rows {
         Heading::new("share", Cell::Share),
     ];
     let own = goals.list().iter();
-    headings.extend(own.map(|goal| Heading::new(limits::goal_words(*goal), Cell::Share)));
+    headings.extend(own.map(|goal| Heading::new(goal.kind.label(), Cell::Share)));
     let mut rows = Rows::new(headings);
     for (place, step) in found.iter().enumerate() {
         let mut row = vec![

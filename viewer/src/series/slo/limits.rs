@@ -3,10 +3,7 @@
 //! A limit is kept in its kind's unit (milliseconds for durations). What is written here can be
 //! typed back and means the same. Refusals say what was found and what would be right.
 
-use onbeat_shared::metrics::{
-    goal::{Goal, GoalKind},
-    goal_words::GoalUnit,
-};
+use onbeat_shared::metrics::{goal::GoalKind, goal_words::GoalUnit};
 
 use crate::quantity;
 
@@ -38,12 +35,6 @@ pub fn from_plotted(kind: GoalKind, place: f64) -> f64 {
 #[must_use]
 pub fn sign(kind: GoalKind) -> &'static str {
     if kind.has_lower_limit() { "≥" } else { "≤" }
-}
-
-/// A goal in words: `TTFT ≤ 500 ms`.
-#[must_use]
-pub fn goal_words(goal: Goal) -> String {
-    format!("{} {} {}", goal.kind.label(), sign(goal.kind), words(goal.kind, goal.limit))
 }
 
 /// A limit with its unit, exactly enough to be typed back.
@@ -238,8 +229,6 @@ mod tests {
         assert_eq!(words(kind("ttft"), 500.0), "500 ms");
         assert_eq!(words(kind("ttft"), 1_250.0), "1.25 s");
         assert_eq!(words(kind("decode_tps"), 30.0), "30 tokens/s");
-        let goal = Goal { kind: kind("ttft"), limit: 370.0 };
-        assert_eq!(goal_words(goal), "TTFT ≤ 370 ms");
     }
 
     #[test]

@@ -1,23 +1,22 @@
 //! Lateness: did requests leave when they were due, who kept them, and what of that is in TTFT?
 
-use eframe::egui::{self, Align, Layout, RichText, Ui, vec2};
+mod beside;
+
+use eframe::egui::{self, RichText, Ui};
 use onbeat_shared::{
     metrics::{
         Report,
-        client_part::NOTABLE_SHARE,
         lateness::{in_stall, lateness_ns},
         quantile::Statistic,
     },
-    units::{CoreIndex, RunNanos},
+    units::RunNanos,
 };
 
 use super::{Panel, PanelWish, Scene};
 use crate::opened::OpenedRun;
 use crate::quantity::{self, NO_DATA, NO_DATA_CELL};
 use crate::series::axes::Direction;
-use crate::series::lateness::{
-    Ask as LatenessAsk, Beside, Figures, Spread, StallOrder, facts, over_time,
-};
+use crate::series::lateness::{Ask as LatenessAsk, Figures, Spread, over_time};
 use crate::series::{Answer, Ask};
 use crate::state::{Choices, Scale};
 use crate::theme::{self, GRID, GUTTER, Palette, Type, data_colour};
@@ -63,7 +62,7 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
         over_time_ui(ui, scene, 200.0);
         spread_ui(ui, scene, 180.0);
         percentiles_ui(ui, scene);
-        beside_ui(ui, scene, figures, 220.0);
+        beside::show(ui, scene, figures, 220.0);
         return;
     }
     let height = ui.available_height();
@@ -83,7 +82,7 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
             let top = ui.cursor().top();
             percentiles_ui(ui, scene);
             let used = ui.cursor().top() - top;
-            beside_ui(ui, scene, figures, (height - used).max(200.0));
+            beside::show(ui, scene, figures, (height - used).max(200.0));
         });
     });
 }
@@ -400,196 +399,4 @@ fn percentile_table_ui(ui: &mut Ui, report: &Report) {
         row_headings: true,
     }
     .show(ui);
-}
-
-/// Height of the line of switches.
-const SWITCHES: f32 = 26.0;
-
-fn beside_ui(ui: &mut Ui, scene: &mut Scene<'_>, figures: Option<&Figures>, height: f32) {
-    theme::card(Palette::of(ui)).show(ui, |ui| {
-        ui.set_width(ui.available_width());
-        ui.spacing_mut().item_spacing.y = GRID;
-        let inner = height - theme::CARD_CHROME;
-        ui.set_min_height(inner);
-        let size = vec2(ui.available_width(), SWITCHES);
-        ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
-            switch::show(
-                ui,
-                "Beside",
-                &mut scene.choices.lateness.beside,
-                &[
-                    (Beside::Stalls, "Stalls", "Host stalls, and the requests that they hit"),
-                    (Beside::Cores, "Cores", "What each sending core did"),
-                    (Beside::Client, "TTFT", "What of TTFT this machine could have caused"),
-                    (Beside::Clock, "Clock", "What the precision of the sending rests on"),
-                ],
-            );
-        });
-        let room = inner - SWITCHES - GRID;
-        let Some(figures) = figures else {
-            ui.label("…");
-            return;
-        };
-        match scene.choices.lateness.beside {
-            Beside::Stalls => stalls_ui(ui, scene.choices, figures, room),
-            Beside::Cores => cores_ui(ui, figures, room),
-            Beside::Client => client_ui(ui, figures),
-            Beside::Clock => {
-                let run = &scene.derived.subject().run;
-                scene.with_report(|report, _fresh| clock_ui(ui, &facts::facts(run, report), room));
-            }
-        }
-    });
-}
-
-fn stalls_ui(ui: &mut Ui, choices: &mut Choices, figures: &Figures, room: f32) {
-    let palette = Palette::of(ui);
-    if figures.stalls.is_empty() {
-        let words = "No host stall: no sending core's clock jumped while it polled.";
-        ui.label(RichText::new(words).color(palette.weak));
-        return;
-    }
-    let size = vec2(ui.available_width(), SWITCHES);
-    ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
-        ui.label(RichText::new("Order").font(Type::Small.font()).color(palette.weak));
-        switch::show(
-            ui,
-            "Order of stalls",
-            &mut choices.lateness.order,
-            &[
-                (StallOrder::Time, "Time", "As they happened"),
-                (StallOrder::Length, "Length", "The longest first"),
-                (StallOrder::Hit, "Hits", "Those that hit the most requests first"),
-            ],
-        );
-    });
-    let columns = [
-        Column::number("start"),
-        Column::number("core"),
-        Column::number("length"),
-        Column::number("requests hit"),
-    ];
-    let span = choices.whole().span() as f64 / 100.0;
-    let cell = |row: usize, column: usize| {
-        let stall = &figures.stalls[row];
-        match column {
-            0 => quantity::instant(stall.start.0 as f64, span),
-            1 => stall.core.0.to_string(),
-            2 => quantity::measured(stall.length_ns as f64),
-            _ => quantity::count(u64::from(stall.hit)),
-        }
-    };
-    Table {
-        name: "Host stalls",
-        columns: &columns,
-        rows: figures.stalls.len(),
-        cell: &cell,
-        row_headings: false,
-    }
-    .show_scrolling(ui, (room - SWITCHES - GRID).max(88.0));
-}
-
-fn cores_ui(ui: &mut Ui, figures: &Figures, room: f32) {
-    let columns = [
-        Column::number("core"),
-        Column::number("CPU"),
-        Column::number("sent"),
-        Column::number("p50"),
-        Column::number("p99"),
-        Column::number("max"),
-        Column::number("stalls"),
-        Column::number("in all"),
-    ];
-    let late = |statistic: Option<&Statistic>, of: fn(&Statistic) -> f64| {
-        statistic
-            .map_or_else(|| NO_DATA_CELL.to_owned(), |found| quantity::measured(of(found) * 1e3))
-    };
-    let cell = |row: usize, column: usize| {
-        let (core, work) = &figures.cores[row];
-        let statistic = work.lateness_us.as_ref();
-        match column {
-            0 if *core == CoreIndex::CONDUCTOR => NO_DATA_CELL.to_owned(),
-            0 => core.0.to_string(),
-            1 => work.cpu.map_or_else(|| NO_DATA_CELL.to_owned(), |cpu| cpu.to_string()),
-            2 => quantity::count(work.sent),
-            3 => late(statistic, |found| found.p50),
-            4 => late(statistic, |found| found.p99),
-            5 => late(statistic, |found| found.max),
-            6 => quantity::count(work.stalls),
-            _ => quantity::duration(work.stalled_ns as f64),
-        }
-    };
-    Table {
-        name: "Cores",
-        columns: &columns,
-        rows: figures.cores.len(),
-        cell: &cell,
-        row_headings: true,
-    }
-    .show_scrolling(ui, room.max(88.0));
-}
-
-/// What of TTFT could be ours, in its parts and with its meaning.
-fn client_ui(ui: &mut Ui, figures: &Figures) {
-    let palette = Palette::of(ui);
-    let client = &figures.client;
-    let share = |share: Option<f64>| share.map_or_else(|| NO_DATA.to_owned(), quantity::percent);
-    let mean = |sum: f64| match client.requests {
-        0 => NO_DATA.to_owned(),
-        requests => quantity::measured(sum / requests as f64),
-    };
-    let [late, send, stalled] = client.parts_ns;
-    let notable = format!("above {}", quantity::percent(NOTABLE_SHARE));
-    let longest = client.longest_ns.map(|longest| longest as f64);
-    let rows: [(&str, String); 9] = [
-        ("share of TTFT, median", share(client.p50)),
-        ("p99", share(client.p99)),
-        ("largest", share(client.max)),
-        (
-            &notable,
-            format!(
-                "{} ({})",
-                quantity::counted(client.notable, "request"),
-                share(client.notable_share())
-            ),
-        ),
-        ("longest, all parts", quantity::measured_or_word(longest)),
-        ("lateness, mean", mean(late)),
-        ("send, mean", mean(send)),
-        ("stalls before the first token, mean", mean(stalled)),
-        ("not known", quantity::counted(client.unknown, "request")),
-    ];
-    let columns = [Column::text("", 1.7), Column::number("")];
-    let cell = |row: usize, column: usize| {
-        if column == 0 { rows[row].0.to_owned() } else { rows[row].1.clone() }
-    };
-    Table {
-        name: "Client's part of TTFT",
-        columns: &columns,
-        rows: rows.len(),
-        cell: &cell,
-        row_headings: true,
-    }
-    .show(ui);
-    let words = "An upper bound: each part counts in full, although a stall delays a token only if \
-                 that arrives in it, and the network may be what made a send slow.";
-    ui.add(
-        egui::Label::new(RichText::new(words).font(Type::Small.font()).color(palette.weak)).wrap(),
-    );
-}
-
-fn clock_ui(ui: &mut Ui, facts: &[facts::Fact], room: f32) {
-    let columns = [Column::text("", 1.0), Column { weight: 1.5, ..Column::number("") }];
-    let cell = |row: usize, column: usize| {
-        let (name, words) = &facts[row];
-        if column == 0 { (*name).to_owned() } else { words.clone() }
-    };
-    Table {
-        name: "Clock and pacing",
-        columns: &columns,
-        rows: facts.len(),
-        cell: &cell,
-        row_headings: true,
-    }
-    .show_scrolling(ui, room.max(88.0));
 }
