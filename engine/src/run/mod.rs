@@ -339,7 +339,8 @@ fn replay(
         let sent = warm_requests::send(first, bytes, asked, &assignments[0], &manifest, watch)?;
         manifest.warm_up = Some(sent);
     }
-    let job = Job { plan, source, users, renderer, assignments, manifest, prefixes, log, digesting };
+    let job =
+        Job { plan, source, users, renderer, assignments, manifest, prefixes, log, digesting };
     conduct(job, watch)
 }
 

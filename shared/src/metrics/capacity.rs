@@ -10,8 +10,8 @@
 use std::collections::HashMap;
 
 use crate::log::CacheSize;
-use crate::run::prefixes::{Path, Prefixes, Stretch};
 use crate::run::Run;
+use crate::run::prefixes::{Path, Prefixes, Stretch};
 
 use super::latency::count;
 

@@ -45,7 +45,8 @@ fn run(asks: &[Ask]) -> (Run, Vec<u32>) {
         sample.dispatch(request, at, at);
         sample.done(request, at + 1, Class::Ok);
     }
-    let rows: Vec<(Vec<u64>, u32)> = asks.iter().map(|ask| (ask.blocks.clone(), ask.copy)).collect();
+    let rows: Vec<(Vec<u64>, u32)> =
+        asks.iter().map(|ask| (ask.blocks.clone(), ask.copy)).collect();
     sample.prefixes = prefix_rows(&rows, |id| u32::try_from(id % 3 + 1).expect("few"));
     let run = Run::read(&sample.bytes()).expect("a log");
     let order = (0..).take(asks.len()).collect();

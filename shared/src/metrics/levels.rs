@@ -172,7 +172,9 @@ impl Levels {
             (from, to) = (from / GROUP, to / GROUP);
             tier = Some(next);
         }
-        (from..to).map(|place| tier.map_or_else(|| own(place), |tier| tier[place])).fold(found, join)
+        (from..to)
+            .map(|place| tier.map_or_else(|| own(place), |tier| tier[place]))
+            .fold(found, join)
     }
 
     /// The area from the first change up to an instant.

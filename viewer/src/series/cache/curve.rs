@@ -188,8 +188,8 @@ fn words(rate: f64, found: Capacity, servers: usize) -> String {
             tokens(size as f64)
         ),
         Capacity::Above => format!(
-            "The reported {share} is more than any cache would have had of these block ids: prompts \
-             have more in common than the ids say, such as what a chat template adds."
+            "The reported {share} is more than any cache would have had of these block ids: \
+             prompts have more in common than the ids say, such as what a chat template adds."
         ),
     }
 }

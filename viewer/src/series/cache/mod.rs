@@ -72,7 +72,7 @@ pub enum Place {
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// Hit rates of caches of growing size.
-    Curve(CurveAnswer),
+    Curve(Box<CurveAnswer>),
     /// Hit rates of each session.
     Sessions(Sessions),
     /// Hit rates by outcome.
@@ -91,7 +91,7 @@ pub struct OutcomeRow {
 impl Answer {
     /// The curve, if it is one.
     #[must_use]
-    pub const fn curve(&self) -> Option<&CurveAnswer> {
+    pub fn curve(&self) -> Option<&CurveAnswer> {
         match self {
             Self::Curve(curve) => Some(curve),
             Self::Sessions(_) | Self::Outcomes(_) => None,
@@ -138,7 +138,7 @@ impl Ask {
                 let picture = over_time::picture(opened, *view, &passing);
                 return AnyAnswer::Picture(Box::new(picture));
             }
-            Self::Curve { selection } => Answer::Curve(curve::answer(opened, selection)),
+            Self::Curve { selection } => Answer::Curve(Box::new(curve::answer(opened, selection))),
             Self::Sessions { selection, sort } => {
                 Answer::Sessions(sessions::sessions(opened, selection, *sort))
             }
