@@ -98,7 +98,9 @@ fn result(bencher: &Bencher, way: &str, rounds: &[Value], file_bytes: u64) -> Va
         let share = |peak: f64| (peak / file_bytes as f64 * 1e3).round() / 1e3;
         line["first_picture_ms"] = json!(numbers("first_ms"));
         line["complete_ms"] = json!(numbers("complete_ms"));
-        line["pictures"] = rounds[0]["pictures"].clone();
+        if let Some(pictures) = rounds[0].get("pictures") {
+            line["pictures"] = pictures.clone();
+        }
         line["peak_bytes"] = json!(peak);
         line["peak_of_file"] = json!(peak.map(share));
     }
@@ -164,7 +166,7 @@ fn draw(path: &Path) -> Result<()> {
     });
     let start = Start { runs: vec![path.to_owned()], panel: Some(0), ..Start::default() };
     let mut app = ViewerApp::new(&ctx, start);
-    let (mut first, mut pictures) = (None, 0);
+    let mut first = None;
     let mut number: u64 = 0;
     let opened = loop {
         let input = RawInput {
@@ -178,7 +180,6 @@ fn draw(path: &Path) -> Result<()> {
         match app.tabs.shown() {
             Some(Tab::Open(open)) if open.derived.is_filled() && number > 1 => {
                 first.get_or_insert_with(since);
-                pictures += 1;
                 if open.phase() == Phase::Ended && open.is_settled() {
                     break Arc::clone(open.derived.subject());
                 }
@@ -191,7 +192,6 @@ fn draw(path: &Path) -> Result<()> {
     let line = json!({
         "first_ms": first,
         "complete_ms": since(),
-        "pictures": pictures,
         "requests": opened.run.requests.len(),
         "events": opened.run.chunks.len(),
         "peak_bytes": memory::high_water(std::process::id()),

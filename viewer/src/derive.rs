@@ -7,7 +7,7 @@
 //! kept, so that going back costs nothing.
 //!
 //! A subject that grows is renewed: answers about what it was a moment before stay on screen and
-//! are still called fresh, since they would otherwise flicker with each renewal; older ones are not.
+//! are still called fresh, since they would else flicker with each renewal; older ones are not.
 //! What is being worked out is finished and shown, so that a subject that grows faster than it can
 //! be looked at is still seen. This module does not know what a question means.
 

@@ -1,7 +1,7 @@
 //! A run that is open: its columns, where they came from, and the orders every picture needs.
 //!
-//! Made on the loading thread and never changed; of a log that is still being read or written, later
-//! states are further ones. What one picture needs and no other is worked out when it is first
+//! Made on the loading thread and never changed; later states of a log that is still being read or
+//! written are further ones. What one picture needs and no other is worked out when it is first
 //! asked for, on a background thread; so are the numbers of a large run.
 
 use std::{path::PathBuf, sync::OnceLock};

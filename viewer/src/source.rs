@@ -1,8 +1,8 @@
 //! The bytes of a log file, read piece by piece while the file may grow.
 //!
-//! Read, never mapped: a mapped file that is cut short under us would end the process, and its pages
-//! would count beside the run that is made of them. Reading is the loading thread's business, so a
-//! slow disk delays nothing else. A log only ever grows; a file that becomes shorter, or is another
+//! Read, never mapped: a mapped file that is cut short under us would end the process, and its
+//! pages would count beside the run that is made of them. Reading is the loading thread's business,
+//! so a slow disk delays nothing else. A log only ever grows; a file that becomes shorter, or is another
 //! one than before, is noticed when it is looked at.
 
 use std::{
@@ -40,8 +40,8 @@ impl Source {
     /// Opens a file.
     ///
     /// # Errors
-    /// The operating system's, for a file that cannot be opened or read, is a directory, a pipe or a
-    /// device.
+    /// The operating system's, for a file that cannot be opened or read, is a directory, a pipe or
+    /// a device.
     pub fn open(path: &Path) -> io::Result<Self> {
         // Looked at before it is opened: opening a pipe that nobody writes to would wait forever,
         // and a device may never end.

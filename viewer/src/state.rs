@@ -217,8 +217,8 @@ impl Choices {
         }
     }
 
-    /// The run has become longer. A view of all of it, or that ends where the run ended, goes along;
-    /// any other stays where it is, and so does the range.
+    /// The run has become longer. A view of all of it, or that ends where the run ended, goes
+    /// along; any other stays where it is, and so does the range.
     pub fn grow(&mut self, whole: TimeRange) {
         let (all, at_end) = (!self.is_zoomed(), self.view.end == self.extent.end);
         self.whole = whole;

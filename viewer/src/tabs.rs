@@ -1,6 +1,7 @@
 //! The runs that are open, being opened, or could not be.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -9,6 +10,7 @@ use eframe::egui::Context;
 use onbeat_shared::{metrics::slo::Goals, units::RunNanos};
 
 use crate::derive::Derived;
+use crate::fields::Field;
 use crate::load::{Loading, Phase};
 use crate::opened::OpenedRun;
 use crate::panels::Other;
@@ -99,8 +101,8 @@ impl OpenTab {
         self.derived.is_idle() && !self.loading.as_ref().is_some_and(has_news)
     }
 
-    /// Takes in a later state of the run, if there is one and its turn has come; `now` in seconds of
-    /// the window.
+    /// Takes in a later state of the run, if there is one and its turn has come; `now` in seconds
+    /// of the window.
     fn poll(&mut self, now: f64) -> Option<Problem> {
         let loading = self.loading.as_ref().filter(|_| !self.held)?;
         let phase = loading.phase();
@@ -122,8 +124,8 @@ impl OpenTab {
         None
     }
 
-    /// Chooses the range that was asked for at the start, as far as the run goes, unless another one
-    /// was chosen since.
+    /// Chooses the range that was asked for at the start, as far as the run goes, unless another
+    /// one was chosen since.
     fn choose_asked(&mut self) {
         if let Some((seconds, chosen)) = &mut self.asked
             && *chosen == self.choices.range()
@@ -151,6 +153,8 @@ pub struct Tabs {
     /// Where each tab's path leads in the end; as many as tabs.
     reals: Vec<Option<RealPath>>,
     shown: usize,
+    /// The columns that tables of requests begin with; `None`: as they come.
+    pub first_columns: Option<BTreeSet<Field>>,
     /// Files that were opened since somebody last asked.
     opened: Vec<PathBuf>,
     /// A range in seconds that runs opened from the command line begin with.
@@ -246,6 +250,9 @@ impl Tabs {
     fn open_with(&mut self, place: usize, opened: OpenedRun, ctx: &Context) {
         self.opened.push(opened.path.clone());
         let mut open = OpenTab::new(self.derived(opened, ctx), self.first_range);
+        if let Some(columns) = &self.first_columns {
+            open.choices.requests.columns.clone_from(columns);
+        }
         if let Some(filter) = &self.first_filter {
             open.choices.type_filter(filter);
         }

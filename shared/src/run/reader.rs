@@ -81,7 +81,7 @@ impl Reader {
         self.manifest.is_some() || self.preamble.has_plan() || self.tables.is_some()
     }
 
-    /// Whether bytes that [`Self::feed`] left over are no begin of a block, but a damaged block with
+    /// Whether bytes that [`Self::feed`] left over are no begin of a block, but a damaged one with
     /// others behind it: waiting for more of it is in vain.
     #[must_use]
     pub fn is_damaged(rest: &[u8]) -> bool {

@@ -40,7 +40,8 @@ pub enum End {
 }
 
 /// Requests of a page. A page is the unit that a later state of a growing run shares with an
-/// earlier one, or copies when something in it changes. Small in tests, so that small logs have many.
+/// earlier one, or copies when something in it changes. Small in tests, so that small logs have
+/// many.
 pub(super) const PAGE: usize = 1 << PAGE_BITS;
 const PAGE_BITS: u32 = if cfg!(test) { 4 } else { 10 };
 

@@ -109,8 +109,9 @@ impl Scene<'_> {
         }
     }
 
-    /// The numbers of the chosen range and filter, or the last ones while those are being worked out; the flag
-    /// says whether they are the right ones. `None`, and nothing is drawn, while there are none yet.
+    /// The numbers of the chosen range and filter, or the last ones while those are being worked
+    /// out; the flag says whether they are the right ones. `None`, and nothing is drawn, while
+    /// there are none yet.
     pub fn with_report<R>(
         &self,
         draw: impl FnOnce(&onbeat_shared::metrics::Report, bool) -> R,

@@ -139,11 +139,11 @@ fn a_log_that_is_cut_short_or_replaced_while_it_is_followed_gets_a_screen() {
         let written = Written::new(60);
         let mut play = written.open();
         change(&written.path);
-        until(
-            &mut play,
-            headline,
-            |play| matches!(play.state().app().tabs.shown(), Some(Tab::Failed(found)) if found.kind == kind),
-        );
+        let failed = |play: &Play| match play.state().app().tabs.shown() {
+            Some(Tab::Failed(found)) => found.kind == kind,
+            _ => false,
+        };
+        until(&mut play, headline, failed);
         play.run_ok();
         assert!(reads(&play, headline));
         play.get_by_label("Try again").click();
