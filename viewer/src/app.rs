@@ -5,6 +5,7 @@
 //! [`crate::derive`]; here they are only put in their places. No call here waits for a disk.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -16,6 +17,7 @@ use eframe::egui::{
 use crate::arguments::{Arguments, PanelChoice, ThemeChoice};
 use crate::bars::{self, RangeLine};
 use crate::dialog::{self, Dialog};
+use crate::fields::Field;
 use crate::filter_line::FilterLine;
 use crate::keys::{self, Action};
 use crate::notice::Notices;
@@ -34,6 +36,8 @@ use crate::top_bar::{self, TopBar, TopWish};
 
 /// Below this width of the window the facts of the run give their room to the panels.
 const NARROW: f32 = 760.0;
+/// The table of requests, in the settings.
+const REQUESTS: &str = "requests";
 
 /// What the window begins with.
 #[derive(Debug, Default)]
@@ -99,6 +103,8 @@ pub struct ViewerApp {
     settings: Settings,
     /// Whether the welcome was drawn in the last frame.
     welcomed: bool,
+    /// The shown run and the columns of its table of requests, as they were in the last frame.
+    columns: Option<(PathBuf, BTreeSet<Field>)>,
     /// How large everything was drawn in the last frame; a wish for another takes effect after one.
     zoom: f32,
     home: Option<PathBuf>,
@@ -119,6 +125,9 @@ impl ViewerApp {
         tabs.first_range = start.range;
         tabs.first_filter = start.filter;
         tabs.inline = start.inline;
+        let columns = settings.columns.get(REQUESTS).into_iter().flatten();
+        let columns: BTreeSet<Field> = columns.filter_map(|name| Field::named(name)).collect();
+        tabs.first_columns = Some(columns).filter(|columns| !columns.is_empty());
         for run in start.runs {
             tabs.open(run, ctx);
         }
@@ -145,6 +154,7 @@ impl ViewerApp {
             store,
             settings,
             welcomed: false,
+            columns: None,
             zoom,
             home: platform::home(),
             started_in: platform::started_in(),
@@ -432,9 +442,30 @@ impl ViewerApp {
         if settings.recent != self.recent.paths() {
             settings.recent = self.recent.paths().to_vec();
         }
-        self.store.keep(settings);
+        self.remember_columns();
+        self.store.keep(&self.settings);
         if let Some(words) = self.store.failure() {
             self.notices.warn(words);
+        }
+    }
+}
+
+impl ViewerApp {
+    /// Notes the columns of the table of requests when they were changed in the shown run; runs that
+    /// are opened later begin with them.
+    fn remember_columns(&mut self) {
+        let Some(Tab::Open(open)) = self.tabs.shown() else { return };
+        let (path, columns) = (&open.derived.subject().path, &open.choices.requests.columns);
+        let changed = match &self.columns {
+            Some((seen, before)) if seen == path && before == columns => return,
+            Some((seen, _)) => seen == path,
+            None => false,
+        };
+        self.columns = Some((path.clone(), columns.clone()));
+        if changed {
+            let names = columns.iter().map(|field| field.row().name.to_owned()).collect();
+            self.settings.columns.insert(REQUESTS.to_owned(), names);
+            self.tabs.first_columns = Some(columns.clone());
         }
     }
 }

@@ -209,6 +209,25 @@ fn what_was_chosen_is_there_in_the_next_window() {
 }
 
 #[test]
+fn columns_of_the_table_of_requests_are_kept() {
+    let folder = folder();
+    let settings = folder.path().join("viewer.json");
+    let run = run_in(folder.path(), "run.beat");
+    let start =
+        || Start { settings: Some(settings.clone()), runs: vec![run.clone()], ..Start::default() };
+    let mut play = begin(start());
+    let columns = play.state().choices().requests.columns.clone();
+    let taken = *columns.last().expect("columns");
+    play.state_mut().choices_mut().requests.columns.remove(&taken);
+    play.run_ok();
+    drop(play);
+    let play = begin(start());
+    let kept = &play.state().choices().requests.columns;
+    assert_eq!(kept.len() + 1, columns.len());
+    assert!(!kept.contains(&taken));
+}
+
+#[test]
 fn damaged_settings_are_told_and_nothing_breaks() {
     let folder = folder();
     let settings = folder.path().join("viewer.json");

@@ -49,6 +49,14 @@ impl Stage {
         }
     }
 
+    /// The choices about the shown run, to be changed.
+    pub(crate) fn choices_mut(&mut self) -> &mut Choices {
+        match self.app_mut().tabs.shown_mut() {
+            Some(Tab::Open(open)) => &mut open.choices,
+            _ => panic!("no run is open"),
+        }
+    }
+
     pub(crate) fn run(&self) -> &OpenedRun {
         match self.app().tabs.shown() {
             Some(Tab::Open(open)) => open.derived.subject(),
