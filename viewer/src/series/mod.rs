@@ -13,6 +13,7 @@ pub mod flight;
 pub mod flow;
 pub mod latency;
 pub mod lateness;
+pub mod marks;
 pub mod number;
 pub mod picture;
 #[cfg(test)]

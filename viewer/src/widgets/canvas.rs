@@ -1,5 +1,5 @@
-//! What every plot is drawn with: the bare plot, the parts of a picture, the mark under the pointer,
-//! and what stands in a plot's place while there is nothing to draw.
+//! What every plot is drawn with: the bare plot, the parts of a picture, the mark under the
+//! pointer, and what stands in a plot's place while there is nothing to draw.
 //!
 //! [`super::time_plot`] and [`super::xy_plot`] differ in what lies across and in what a drag means;
 //! everything here is the same in both.

@@ -1,7 +1,7 @@
 //! The names of a plot's lines beside its title, with their values at the cursor.
 //!
-//! Over time it is drawn from right to left, so that it ends where the plot ends; elsewhere it has a
-//! line of its own below the title. What finds no room is left out, the explanation of how the
+//! Over time it is drawn from right to left, so that it ends where the plot ends; elsewhere it has
+//! a line of its own below the title. What finds no room is left out, the explanation of how the
 //! picture was made first.
 
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Lines right across a plot: a percentile, a goal, a capacity.
 //!
-//! Each has a name and a value in the axis' own values (nanoseconds, tokens, a share), not in places
-//! of the plot. One that can be moved follows the pointer and, when it has the keyboard, the arrow
-//! keys; it is a slider for screen readers. Where it comes to rest is a round value. What a moved
-//! line means is its owner's business: [`Rule::moved`] says that its value is new.
+//! Each has a name and a value in the axis' own values (nanoseconds, tokens, a share), not in
+//! places of the plot. One that can be moved follows the pointer and, when it has the keyboard, the
+//! arrow keys; it is a slider for screen readers. Where it comes to rest is a round value. What a
+//! moved line means is its owner's business: [`Rule::moved`] says that its value is new.
 
 use eframe::egui::{
     self, Align2, CursorIcon, EventFilter, Painter, Pos2, Rect, Response, Sense, Stroke, Ui,
@@ -91,6 +91,8 @@ const KEY_STEPS: f64 = 200.0;
 const LONG_STEPS: usize = 10;
 /// Size of the grip of a line that can be moved.
 const GRIP: egui::Vec2 = vec2(9.0, 14.0);
+/// Size of the patch of a line's colour before its name.
+const SWATCH: egui::Vec2 = vec2(3.0, 10.0);
 /// Height of one row of names at the top of a plot.
 const ROW: f32 = 16.0;
 /// Rows of names that are tried.
@@ -292,15 +294,19 @@ impl Placed<'_> {
         let text = format!("{} {words}", rule.name);
         let galley = painter.layout_no_wrap(text, Type::Small.font(), palette.text);
         let frame = self.frame();
-        let size = galley.size() + vec2(2.0 * GRID, 0.0);
+        let size = galley.size() + vec2(3.0 * GRID + SWATCH.x, 0.0);
         let places = candidates(self.direction, rule.named_left, frame, at, size);
         let free = places.into_iter().find(|rect| {
             frame.contains_rect(*rect) && !taken.iter().any(|other| other.intersects(*rect))
         });
         let Some(rect) = free else { return };
         painter.rect_filled(rect, 3.0, theme::faded(palette.card, 0.85));
-        let left = Align2::LEFT_CENTER.pos_in_rect(&rect) + vec2(GRID, -galley.size().y / 2.0);
-        painter.galley(left, galley, palette.text);
+        // Its colour says whose name it is where lines are close to each other.
+        let left = Align2::LEFT_CENTER.pos_in_rect(&rect) + vec2(GRID, 0.0);
+        let swatch = Rect::from_min_size(left - vec2(0.0, SWATCH.y / 2.0), SWATCH);
+        painter.rect_filled(swatch, 1.0, palette.data[rule.colour]);
+        let text = left + vec2(SWATCH.x + GRID, -galley.size().y / 2.0);
+        painter.galley(text, galley, palette.text);
         taken.push(rect.expand(1.0));
     }
 }

@@ -196,7 +196,7 @@ fn with_value_axis<'a>(plot: Plot<'a>, of: Axis, palette: &Palette) -> Plot<'a> 
         let (first, last) = input.bounds;
         // A label at the very right would stick out of its card, one at the very left would lie
         // over the lowest of the heights; no height stands as low as the first percentile.
-        let left = if of.scale == AxisScale::Percentile { 0.0 } else { EDGE };
+        let left = if of.scale == AxisScale::Percentile { 0.0 } else { 2.0 * EDGE };
         marks.retain(|mark| {
             last - mark.value >= EDGE * per_point && mark.value - first >= left * per_point
         });
