@@ -117,12 +117,12 @@ fn sized(heading: &str, weight: f32) -> Column {
 
 fn cores_ui(ui: &mut Ui, figures: &Figures, room: f32) {
     let columns = [
-        sized("core", 0.6),
+        sized("core", 0.8),
         sized("sent", 0.9),
         sized("p50", 1.2),
         sized("p99", 1.2),
         sized("max", 1.2),
-        sized("stalls", 0.8),
+        sized("stalls", 0.9),
         sized("stalled", 1.2),
     ];
     let late = |statistic: Option<&Statistic>, of: fn(&Statistic) -> f64| {
@@ -165,7 +165,7 @@ fn client_ui(ui: &mut Ui, figures: &Figures) {
     let [late, send, stalled] = client.parts_ns;
     let notable = format!("above {}", quantity::percent(NOTABLE_SHARE));
     let longest = client.longest_ns.map(|longest| longest as f64);
-    let rows: [(&str, String); 9] = [
+    let mut rows: Vec<(&str, String)> = vec![
         ("share of TTFT, median", share(client.p50)),
         ("p99", share(client.p99)),
         ("largest", share(client.max)),
@@ -181,8 +181,10 @@ fn client_ui(ui: &mut Ui, figures: &Figures) {
         ("lateness, mean", mean(late)),
         ("send, mean", mean(send)),
         ("stalls before the first token, mean", mean(stalled)),
-        ("not known", quantity::counted(client.unknown, "request")),
     ];
+    if client.unknown > 0 {
+        rows.push(("not known", quantity::counted(client.unknown, "request")));
+    }
     let columns = [Column::text("", 1.7), Column::number("")];
     let cell = |row: usize, column: usize| {
         if column == 0 { rows[row].0.to_owned() } else { rows[row].1.clone() }
@@ -195,8 +197,8 @@ fn client_ui(ui: &mut Ui, figures: &Figures) {
         row_headings: true,
     }
     .show(ui);
-    let words = "An upper bound: each part counts in full, although a stall delays a token only if \
-                 that arrives in it, and the network may be what made a send slow.";
+    let words =
+        "An upper bound: each part counts in full, whether or not it delayed the first token.";
     ui.add(
         egui::Label::new(RichText::new(words).font(Type::Small.font()).color(palette.weak)).wrap(),
     );
