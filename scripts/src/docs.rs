@@ -33,7 +33,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let programs = programs(root)?;
     for (program, arguments, path) in REFERENCES {
         let mut command = Command::new(programs.join(program));
-        let fresh = process::output(command.args(*arguments))?;
+        let fresh = without_trailing_spaces(&process::output(command.args(*arguments))?);
         let place = root.join(path);
         let stored = std::fs::read_to_string(&place).unwrap_or_default();
         if let Some(line) = first_difference(&stored, &fresh) {
@@ -67,6 +67,11 @@ fn programs(root: &Path) -> Result<PathBuf, String> {
         .map_err(|error| format!("could not read cargo metadata: {error}"))?;
     let target = metadata["target_directory"].as_str().ok_or("cargo metadata names no target")?;
     Ok(Path::new(target).join("debug"))
+}
+
+/// Generators of manual pages leave spaces at the ends of lines, which no text here has.
+fn without_trailing_spaces(text: &str) -> String {
+    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// The 1-based line at which the two texts part, `None` when they are the same.

@@ -1,9 +1,9 @@
 //! `cargo x packaging`: whether everything that a Debian package of the programs carries is there
 //! and says the same.
 //!
-//! The desktop entry, the MIME type, the icons and the lists of files in the manifests are looked at
-//! here, without the tools that make packages, so that a mistake is found where it is made. Building
-//! a package is `cargo deb`'s (`cargo deb -p onbeat-viewer`); manual pages and completions are
+//! The desktop entry, the MIME type, the icons and the lists of files in the manifests are looked
+//! at here, without the tools that make packages, so that a mistake is found where it is made.
+//! Building a package is `cargo deb`'s (`cargo deb -p onbeat-viewer`); manual pages and completions are
 //! `cargo x docs`'.
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! `cargo x targets`: whether the viewer compiles for the other systems it is meant for.
 //!
-//! A target is checked where the toolchain has it; of the others it says that it did not, and how to
-//! get them, because not every machine can. It only type-checks: linking for another system needs
+//! A target is checked where the toolchain has it; of the others it says that it did not, and how
+//! to get them, because not every machine can. It only type-checks: linking for another system needs
 //! that system's linker.
 
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(crate) fn check(root: &Path) -> Result<usize, String> {
         let arguments = ["check", "--package", "onbeat-viewer", "--locked", "--quiet"];
         let mut check = process::cargo(root);
         check.args(arguments).args(["--target", target]);
-        // The one library in C: nothing is linked, so that it be found is enough, and `echo` says so.
+        // The one library in C: nothing is linked, so it need only be found, as `echo` says it is.
         check.envs([("ZSTD_SYS_USE_PKG_CONFIG", "1"), ("PKG_CONFIG_ALLOW_CROSS", "1")]);
         process::run(check.env("PKG_CONFIG", "echo"))?;
         println!("targets: {target} compiles");

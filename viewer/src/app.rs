@@ -451,8 +451,8 @@ impl ViewerApp {
 }
 
 impl ViewerApp {
-    /// Notes the columns of the table of requests when they were changed in the shown run; runs that
-    /// are opened later begin with them.
+    /// Notes the columns of the table of requests when they were changed in the shown run; runs
+    /// that are opened later begin with them.
     fn remember_columns(&mut self) {
         let Some(Tab::Open(open)) = self.tabs.shown() else { return };
         let (path, columns) = (&open.derived.subject().path, &open.choices.requests.columns);

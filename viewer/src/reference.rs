@@ -1,7 +1,7 @@
 //! The manual page and the shell completions, from the declaration of the command line.
 //!
-//! An option is described once, in [`crate::arguments`]; packages carry what is made of it here, and
-//! `cargo x docs --check` fails when a stored one is stale. Nothing is printed here.
+//! An option is described once, in [`crate::arguments`]; packages carry what is made of it here,
+//! and `cargo x docs --check` fails when a stored one is stale. Nothing is printed here.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
