@@ -34,12 +34,15 @@ pub struct TimeRange {
 
 /// The shortest stretch that can be shown or chosen: 1 µs.
 const SHORTEST: i64 = 1_000;
+/// A view is at least the instants' size by two to this power: it has thousands of instants that
+/// differ in seconds. Twelve days and shorter are not touched by it.
+const DIGITS: u32 = 40;
 
 impl TimeRange {
     /// The stretch between two instants in any order, made at least 1 µs long.
     #[must_use]
     pub fn between(a: RunNanos, b: RunNanos) -> Self {
-        let start = a.0.min(b.0);
+        let start = a.0.min(b.0).min(i64::MAX - SHORTEST);
         let end = a.0.max(b.0).max(start.saturating_add(SHORTEST));
         Self { start: RunNanos(start), end: RunNanos(end) }
     }
@@ -412,7 +415,12 @@ impl Choices {
 
     /// A view moved and shortened until it lies in the run.
     fn clamped(&self, view: TimeRange) -> TimeRange {
-        let span = view.span().clamp(SHORTEST, self.extent.span());
+        // So far from zero that a microsecond is less than the digits of its seconds tell apart, as
+        // in a damaged log, more of it is shown.
+        let farthest = self.extent.start.0.unsigned_abs().max(self.extent.end.0.unsigned_abs());
+        let told_apart = i64::try_from(farthest >> DIGITS).unwrap_or(i64::MAX);
+        let whole = self.extent.span();
+        let span = view.span().clamp(SHORTEST.max(told_apart).min(whole), whole);
         let last = self.extent.end.0 - span;
         let start = view.start.0.clamp(self.extent.start.0, last);
         TimeRange { start: RunNanos(start), end: RunNanos(start + span) }

@@ -384,6 +384,9 @@ pub struct Steps {
     pub count: usize,
 }
 
+/// No picture has more steps than that, whatever is asked for.
+const STEPS_MOST: i64 = 100_000;
+
 impl Steps {
     /// Steps of a round length such that about `wanted` cover the view. They lie on multiples of
     /// their length, so that panning does not change what a step holds.
@@ -399,7 +402,8 @@ impl Steps {
         let first = view.start.0.div_euclid(width);
         let last = view.end.0.saturating_sub(1).div_euclid(width);
         // The view lies in the run, and a step is at least a thousandth of the view or so.
-        let count = usize::try_from(last - first + 1).unwrap_or_default().min(100_000);
+        let count = last.saturating_sub(first).saturating_add(1).clamp(0, STEPS_MOST);
+        let count = usize::try_from(count).unwrap_or_default();
         Self { start: RunNanos(first.saturating_mul(width)), width, count }
     }
 
@@ -479,6 +483,23 @@ mod tests {
         assert_eq!(round_step(400_000_000), 500_000_000);
         assert_eq!(round_step(0), 1);
         assert_eq!(round_step(i64::MAX), i64::MAX);
+    }
+
+    /// A damaged log may have any instant there is, and steps of any width may be asked for.
+    #[test]
+    fn steps_of_any_view_are_few_and_ascend() {
+        let ends = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
+        for (start, end) in ends.into_iter().flat_map(|start| ends.map(|end| (start, end))) {
+            for width in [i64::MIN, 0, 1, 3, 1_000, i64::MAX / 150, i64::MAX] {
+                let steps = Steps::of_width(range(start, end), width);
+                assert!(steps.count <= 100_000 && steps.width > 0);
+                assert!(steps.range().start <= steps.range().end);
+                for time in ends {
+                    assert!(steps.place(RunNanos(time)).is_none_or(|place| place < steps.count));
+                }
+            }
+            assert!(Steps::covering(range(start, end), 150).count <= 400);
+        }
     }
 
     #[test]

@@ -175,11 +175,18 @@ fn marks(low: f64, high: f64, step: f64) -> Vec<GridMark> {
     if !(count.is_finite() && (0.0..=1_000.0).contains(&count)) {
         return Vec::new();
     }
-    let mut out = Vec::new();
-    let mut place = (low / step).ceil();
-    while place * step <= high {
-        out.push(GridMark { value: place * step, step_size: step });
-        place += 1.0;
+    let first = (low / step).ceil();
+    // So far from zero that steps no longer differ, as in a damaged log, adding one to a place does
+    // not move it.
+    let mut out: Vec<GridMark> = Vec::new();
+    for place in 0..=1_000 {
+        let value = (first + f64::from(place)) * step;
+        if value > high {
+            break;
+        }
+        if out.last().is_none_or(|last| last.value < value) {
+            out.push(GridMark { value, step_size: step });
+        }
     }
     out
 }
@@ -188,6 +195,19 @@ fn marks(low: f64, high: f64, step: f64) -> Vec<GridMark> {
 mod tests {
     use super::*;
     use crate::series::axes::Unit;
+
+    /// A microsecond three centuries after zero is less than the digits of its seconds tell apart.
+    #[test]
+    fn far_from_zero_marks_are_few_and_end() {
+        for (start, span) in [(9.2e9, 1e-6), (-9.2e9, 2e-6), (9.2e9, 4e-3), (1e300, 1.0)] {
+            for width in [1.0, 700.0, 5_000.0] {
+                let marks = time_marks(start, start + span, span / width);
+                assert!(marks.len() <= 1_001, "{start} {span}: {}", marks.len());
+                assert!(marks.is_sorted_by(|a, b| a.value < b.value));
+                assert!(marks.iter().all(|mark| mark.value <= start + span));
+            }
+        }
+    }
 
     #[test]
     fn labels_never_come_closer_than_their_room() {

@@ -185,6 +185,37 @@ mod tests {
         assert_eq!(scale.x(RunNanos(i64::MAX)), 1e6 + 100.0, "brought nearer");
     }
 
+    /// A damaged log may reach from one end of time to the other.
+    #[test]
+    fn the_closest_view_anywhere_has_instants_that_stand_apart() {
+        let frame = Rect::from_min_size(pos2(0.0, 0.0), vec2(800.0, 300.0));
+        let ends = [i64::MIN, i64::MIN + 1, -1, 0, 1, 10_i64.pow(15), i64::MAX - 1, i64::MAX];
+        for (start, end) in ends.into_iter().flat_map(|start| ends.map(|end| (start, end))) {
+            let whole = TimeRange::between(RunNanos(start), RunNanos(end));
+            assert!(whole.span() >= 1_000);
+            let mut choices = Choices::new(whole);
+            let all = choices.view();
+            for around in ends.map(RunNanos) {
+                for factor in [1e30, 1e-30, 7.0] {
+                    choices.zoom(factor, around);
+                    choices.zoom_here(1e30);
+                    choices.pan(0.3);
+                    choices.step_cursor(0.3);
+                    let view = choices.view();
+                    assert!(all.start <= view.start && view.start < view.end);
+                    assert!(view.end <= all.end);
+                    if view.span() == all.span() {
+                        continue;
+                    }
+                    let scale = TimeScale::of_view(frame, view);
+                    let middle = scale.x(RunNanos(view.start.0 + view.span() / 2));
+                    assert!((middle - 400.0).abs() < 2.0, "{middle}: {view:?} of {whole:?}");
+                    assert!(scale.time_at(pos2(300.0, 0.0)) < scale.time_at(pos2(400.0, 0.0)));
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_frame_without_width_does_no_harm() {
         let frame = Rect::from_min_size(pos2(100.0, 20.0), vec2(0.0, 0.0));

@@ -4,8 +4,9 @@
 //! flipped, numbers set to their extremes, blocks cut, doubled, swapped and mixed; in most of them
 //! the checksums are made right again, so that the damage reaches what reads it. None may crash the
 //! viewer, take a second of its thread's time to open, or 256 MiB more memory than a sound one; of
-//! some, every panel is drawn. `ONBEAT_HOSTILE=N` makes N logs, `ONBEAT_HOSTILE_SEED=S` others, and
-//! of `ONBEAT_HOSTILE_DRAWN=D` one is drawn. A failure names the seed of its log. One test in a process of its own, as peak memory is a
+//! some, every panel is drawn, from afar and from near, as plots and as tables. `ONBEAT_HOSTILE=N`
+//! makes N logs, `ONBEAT_HOSTILE_SEED=S` others, and of `ONBEAT_HOSTILE_DRAWN=D` one is drawn. A
+//! failure names the seed of its log. One test in a process of its own, as peak memory is a
 //! process's.
 
 use std::fs;
@@ -15,12 +16,14 @@ use std::sync::Arc;
 use crc32fast::Hasher;
 use eframe::egui::{Context, Pos2, RawInput, Rect, vec2};
 use onbeat_shared::log::{sample, sample_users};
+use onbeat_shared::units::RunNanos;
 use onbeat_viewer::app::{Start, ViewerApp};
 use onbeat_viewer::derive::Derived;
 use onbeat_viewer::load;
 use onbeat_viewer::opened::OpenedRun;
 use onbeat_viewer::panels::PANELS;
-use onbeat_viewer::tabs::OpenTab;
+use onbeat_viewer::state::{Choices, Scale, TimeRange};
+use onbeat_viewer::tabs::{OpenTab, Tab};
 
 /// Logs that are made unless the environment says otherwise.
 const LOGS: u64 = 10_000;
@@ -78,9 +81,8 @@ impl Drop for Naming {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let seed = self.0;
-            println!(
-                "to see it again: ONBEAT_HOSTILE_SEED={seed} ONBEAT_HOSTILE=1 ONBEAT_HOSTILE_DRAWN=1"
-            );
+            let again = format!("ONBEAT_HOSTILE_SEED={seed} ONBEAT_HOSTILE=1");
+            println!("to see it again: {again} ONBEAT_HOSTILE_DRAWN=1");
         }
     }
 }
@@ -100,20 +102,61 @@ fn open(path: &Path, bytes: &[u8]) -> Option<OpenedRun> {
     }
 }
 
-/// Draws every panel, each question answered at once.
+/// A way to look at a run, and what makes a run be looked at so.
+const LOOKS: [(&str, fn(&mut Choices)); 4] = [
+    ("all of it", |_| {}),
+    ("its end from as near as can be, and a request", |choices| {
+        choices.zoom(1e30, choices.view().end);
+        choices.cursor = Some(choices.view().start);
+        choices.requests.chosen = Some(0);
+        choices.requests.details = true;
+        choices.scale = if choices.scale == Scale::Log { Scale::Linear } else { Scale::Log };
+    }),
+    ("its middle, of failures only", |choices| {
+        choices.fit_whole();
+        choices.zoom_here(1e6);
+        choices.type_filter("!ok");
+    }),
+    ("a half of it, as tables", |choices| {
+        choices.clear_filter();
+        choices.fit_whole();
+        let whole = choices.view();
+        let half = RunNanos(whole.start.0.midpoint(whole.end.0));
+        choices.choose(TimeRange::between(whole.start, half));
+        choices.fit();
+        PANELS.iter().for_each(|panel| choices.toggle_tables(panel.plots));
+    }),
+];
+
+/// Draws every panel in each of these ways, each question answered at once.
 fn draw(opened: OpenedRun) {
     let ctx = Context::default();
     let mut app = ViewerApp::new(&ctx, Start { inline: true, ..Start::default() });
     app.tabs.add(OpenTab::new(Derived::inline(Arc::new(opened)), None));
-    for place in 0..PANELS.len() {
-        app.show_panel(place);
-        for _ in 0..2 {
+    for (words, choose) in LOOKS {
+        let Some(Tab::Open(tab)) = app.tabs.shown_mut() else { panic!("a tab is open") };
+        choose(&mut tab.choices);
+        for (place, panel) in PANELS.iter().enumerate() {
+            let told = Drawing(panel.name, words);
+            app.show_panel(place);
             let screen_rect = Some(Rect::from_min_size(Pos2::ZERO, vec2(1_280.0, 800.0)));
             let input = RawInput { screen_rect, ..RawInput::default() };
             let mut output = ctx.run_ui(input, |ui| app.show(ui));
             output.textures_delta.clear();
             let drawn = ctx.tessellate(output.shapes, output.pixels_per_point);
-            assert!(!drawn.is_empty(), "{} is drawn", PANELS[place].name);
+            assert!(!drawn.is_empty(), "{} is drawn", panel.name);
+            drop(told);
+        }
+    }
+}
+
+/// Says what was drawn when a test panics.
+struct Drawing(&'static str, &'static str);
+
+impl Drop for Drawing {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("while {} was drawn, with {} in sight", self.0, self.1);
         }
     }
 }

@@ -136,7 +136,8 @@ fn round_between(low: f64, high: f64, is_log: bool) -> Vec<f64> {
             ]
         };
         let mut power = 10_f64.powf(low.log10().floor());
-        while power <= high && found.len() < 10 * ROWS {
+        // Below the smallest number there is nothing to multiply.
+        while power > 0.0 && power <= high && found.len() < 10 * ROWS {
             let here = digits.iter().map(|digit| limits::rounded(digit * power, 3));
             found.extend(here.filter(|&limit| low <= limit && limit <= high));
             power *= 10.0;
