@@ -172,7 +172,10 @@ fn bounds(shown: &[Sample], axis: HeightAxis) -> (f64, f64) {
     if axis == HeightAxis::LogTime {
         return (low - LOG_ROOM, (high + LOG_ROOM).max(low + 1.0));
     }
-    let room = (high - low.min(0.0)).max(f64::MIN_POSITIVE) * 0.06;
+    // Zero is in sight, even if all are below it, as in a damaged log; so is more if all are zero.
+    let high = high.max(0.0);
+    let room = (high - low.min(0.0)) * 0.06;
+    let room = if room > 0.0 { room } else { 1.0 };
     (if low < 0.0 { low - room } else { 0.0 }, high + room)
 }
 

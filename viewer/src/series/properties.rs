@@ -10,9 +10,10 @@ use onbeat_shared::{
 };
 
 use super::picture::{Marks, Picture, Readout, seconds};
-use super::{flight, flow, latency, rates};
+use super::{flight, flow, latency, lateness, rates, throughput};
 use crate::filter::Filter;
 use crate::opened::OpenedRun;
+use crate::selection::Selection;
 use crate::state::{Choices, Flow, Metric, Origin, Scale, TimeRange};
 
 fn opened(seed: u64, requests: u32) -> OpenedRun {
@@ -297,5 +298,59 @@ fn what_was_cancelled_is_not_called_a_failure() {
         assert_eq!(picture.note.contains("1 cancelled"), cancelled, "{}", picture.note);
         let flow = flow::picture(&opened, view, Flow::Requests, &all);
         assert_eq!(flow.lines.last().map(|line| line.name), Some(called));
+    }
+}
+
+#[test]
+fn answers_that_took_no_time_have_an_axis() {
+    let mut sample = sample::Sample::new();
+    for sent in [0, 1_000_000, 2_000_000] {
+        let request = sample.send(sent);
+        sample.chunks(request, &[sent]);
+        sample.done(request, sent, Class::Ok);
+    }
+    let run = Run::read(&sample.bytes()).expect("a readable log");
+    let opened = OpenedRun::new(PathBuf::from("instant.beat"), 0, run);
+    let choice = choice(Metric::Ttft, Scale::Linear);
+    let picture = latency::picture(&opened, opened.whole(), choice, &opened.passing(None));
+    assert!(picture.empty.is_none());
+    assert!(picture.bounds.1 - picture.bounds.0 >= 1.0, "{:?}", picture.bounds);
+}
+
+/// A damaged log may have any instants.
+#[test]
+fn instants_at_the_ends_of_time_have_pictures_of_few_steps() {
+    let ends = [i64::MIN + 1, -1, 0, i64::MAX - 1, i64::MAX];
+    for (sent, end) in ends.into_iter().flat_map(|sent| ends.map(|end| (sent, end))) {
+        let mut sample = sample::Sample::new();
+        let request = sample.plan(0);
+        sample.dispatch(request, 0, sent);
+        sample.chunks(request, &[sent, end]);
+        sample.done(request, end, Class::Ok);
+        let run = Run::read(&sample.bytes()).expect("a readable log");
+        let opened = OpenedRun::new(PathBuf::from("damaged.beat"), 0, run);
+        let all = opened.passing(None);
+        for view in views(&opened) {
+            let mut pictures = vec![
+                rates::picture(&opened, view, &all),
+                flight::picture(&opened, view, 500, &all),
+                throughput::concurrency::picture(&opened, view, 500, &all),
+            ];
+            for flow in [Flow::OutputTokens, Flow::InputTokens, Flow::Requests] {
+                pictures.push(flow::picture(&opened, view, flow, &all));
+            }
+            for scale in [Scale::Linear, Scale::Log] {
+                let choice = choice(Metric::EndToEnd, scale);
+                pictures.push(latency::picture(&opened, view, choice, &all));
+                pictures.push(lateness::over_time::picture(&opened, view, None, scale));
+            }
+            for picture in pictures {
+                assert!(picture.table.len() <= 2_000, "{} rows", picture.table.len());
+                assert!(picture.bounds.0 < picture.bounds.1, "{:?}", picture.bounds);
+            }
+            let selection = Selection { range: Some(view), filter: None };
+            let figures = throughput::figures(&opened, &selection);
+            assert_eq!(figures.rates.len(), 5);
+        }
     }
 }

@@ -126,7 +126,10 @@ fn bounds(shown: &[Left], axis: HeightAxis, limit: f64) -> (f64, f64) {
         return (low - LOG_ROOM, (high + LOG_ROOM).max(low + 1.0));
     }
     let high = limit.filter(|&limit| limit < 4.0 * high).map_or(high, |limit| high.max(limit));
-    let room = (high - low.min(0.0)).max(f64::MIN_POSITIVE) * 0.06;
+    // Zero is in sight, even if all are below it, as in a damaged log; so is more if all are zero.
+    let high = high.max(0.0);
+    let room = (high - low.min(0.0)) * 0.06;
+    let room = if room > 0.0 { room } else { 1.0 };
     (if low < 0.0 { low - room } else { 0.0 }, high + room)
 }
 
@@ -411,6 +414,18 @@ mod tests {
         let Marks::Density(density) = &shown.marks else { panic!("too many for marks") };
         assert_eq!(density.counts.iter().sum::<u32>(), 6_000);
         assert_eq!(shown.lines.len(), 2);
+    }
+
+    #[test]
+    fn requests_that_all_left_at_their_instant_have_an_axis() {
+        let mut sample = Sample::new();
+        for k in 0..5 {
+            sample.send(k * 1_000_000);
+        }
+        sample.manifest.max_lateness_us = 0;
+        let opened = opened(&sample.bytes());
+        let (low, high) = picture(&opened, opened.whole(), None, Scale::Linear).bounds;
+        assert!(low <= 0.0 && high - low >= 1.0, "{low} to {high}");
     }
 
     #[test]
