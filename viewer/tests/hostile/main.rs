@@ -104,7 +104,9 @@ fn open(path: &Path, bytes: &[u8]) -> Option<OpenedRun> {
 }
 
 /// A way to look at a run, and what makes a run be looked at so.
-const LOOKS: [(&str, fn(&mut Choices)); 4] = [
+type Look = (&'static str, fn(&mut Choices));
+
+const LOOKS: [Look; 4] = [
     ("all of it", |_| {}),
     ("its end from as near as can be, and a request", |choices| {
         choices.zoom(1e30, choices.view().end);
