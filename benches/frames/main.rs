@@ -14,7 +14,6 @@ use std::fs::File;
 use std::io::{BufWriter, Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::thread::sleep;
 use std::time::Duration;
 
 use benches::big_log::{self, Size};
@@ -132,6 +131,12 @@ fn show(path: &Path, frames: &str) -> Result<()> {
     Ok(())
 }
 
+/// Waits for the next frame's time, as a screen makes a window do.
+fn pause(time: Duration) {
+    #[expect(clippy::disallowed_methods, reason = "stands in for the screen's own rhythm")]
+    std::thread::sleep(time);
+}
+
 /// Median, 99th percentile and largest of times, in milliseconds to the microsecond.
 fn figures(times: &mut [i64]) -> (f64, f64, f64) {
     times.sort_unstable();
@@ -185,7 +190,7 @@ impl Window {
             if settled == 3 {
                 return Ok(());
             }
-            sleep(FRAME);
+            pause(FRAME);
         }
         Err(Error::other("the panel was not complete after a minute"))
     }
@@ -232,7 +237,7 @@ impl Window {
             let took = self.draw();
             times.push(took);
             let left = FRAME.saturating_sub(Duration::from_nanos(took.unsigned_abs()));
-            sleep(left);
+            pause(left);
         }
         times
     }

@@ -3,12 +3,12 @@
 //!
 //! A log of a million requests and thirty million content events is written to a temporary file (or
 //! is the file named by `ONBEAT_BIG_LOG`, which is written if it does not exist), and opened by a
-//! process of its own: once by the viewer's loading thread alone, once by the whole app, which draws
-//! its frames without a display. A picture of the app counts as drawn once nothing on the Overview
-//! panel is empty; the first one is of the part that was read until then. It is complete when all of
-//! the log has been read and everything on the panel has been worked out from all of it. The
-//! file is in the page cache: it was just written, or is read once before. Peak memory is the
-//! kernel's high-water mark of the process.
+//! process of its own: once by the viewer's loading thread alone, once by the whole app, which
+//! draws its frames without a display. A picture of the app counts as drawn once nothing on the
+//! Overview panel is empty; the first one is of the part that was read until then. It is complete
+//! when all of the log has been read and everything on the panel has been worked out from all of
+//! it. The file is in the page cache: it was just written, or is read once before. Peak memory is
+//! the kernel's high-water mark of the process.
 //!
 //! `cargo bench -p benches --bench opening -- [--json FILE]` measures; anything else runs small.
 

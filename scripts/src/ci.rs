@@ -119,7 +119,8 @@ fn doc(root: &Path) -> Result<Passed, String> {
 /// `cargo bench` would compile every dependency again, optimised, to show only that they still run.
 fn bench(root: &Path) -> Result<Passed, String> {
     let arguments = ["test", "--workspace", "--locked", "--quiet"];
-    let benches = ["micro", "replay", "startup", "opening", "frames"].map(|bench| ["--bench", bench]);
+    let benches =
+        ["micro", "replay", "startup", "opening", "frames"].map(|bench| ["--bench", bench]);
     process::run(process::cargo(root).args(arguments).args(benches.iter().flatten()))?;
     Ok(Passed::Plain)
 }

@@ -3,8 +3,8 @@
 //!
 //! The desktop entry, the MIME type, the icons and the lists of files in the manifests are looked
 //! at here, without the tools that make packages, so that a mistake is found where it is made.
-//! Building a package is `cargo deb`'s (`cargo deb -p onbeat-viewer`); manual pages and completions are
-//! `cargo x docs`'.
+//! Building a package is `cargo deb`'s (`cargo deb -p onbeat-viewer`); manual pages and completions
+//! are `cargo x docs`'.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! `cargo x targets`: whether the viewer compiles for the other systems it is meant for.
 //!
 //! A target is checked where the toolchain has it; of the others it says that it did not, and how
-//! to get them, because not every machine can. It only type-checks: linking for another system needs
-//! that system's linker.
+//! to get them, because not every machine can. It only type-checks: linking for another system
+//! needs that system's linker.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! Opens a result of another load generator as a run.
 //!
-//! Which tools, and what their files have, is `onbeat_shared::import`'s; here the bytes are read and
-//! what is wrong with them becomes a [`Problem`]. Such a file is read whole: it is text of which
-//! every number is needed, and nobody follows it while it grows.
+//! Which tools, and what their files have, is `onbeat_shared::import`'s; here the bytes are read
+//! and what is wrong with them becomes a [`Problem`]. Such a file is read whole: it is text of
+//! which every number is needed, and nobody follows it while it grows.
 
 use std::path::Path;
 

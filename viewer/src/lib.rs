@@ -8,7 +8,8 @@
 //!
 //! The drawing code only looks up and draws; what takes longer is a question answered on a
 //! background thread. It never needs the engine, the trace or the network, and writes nothing by
-//! itself but its own settings. The library exists so that tests can drive the app without a window.
+//! itself but its own settings. The library exists so that tests can drive the app without a
+//! window.
 
 pub mod app;
 pub mod arguments;

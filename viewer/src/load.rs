@@ -1,5 +1,5 @@
-//! Reads a run on a thread of its own, shows it once there is something to see, and follows it while
-//! it is still being written.
+//! Reads a run on a thread of its own, shows it once there is something to see, and follows it
+//! while it is still being written.
 //!
 //! File → bytes → [`Reader`] → [`OpenedRun`], again and again: after the first part of a large log,
 //! after more of it, when all of it is read, and a few times a second while it grows. The window

@@ -2,8 +2,8 @@
 //!
 //! Read, never mapped: a mapped file that is cut short under us would end the process, and its
 //! pages would count beside the run that is made of them. Reading is the loading thread's business,
-//! so a slow disk delays nothing else. A log only ever grows; a file that becomes shorter, or is another
-//! one than before, is noticed when it is looked at.
+//! so a slow disk delays nothing else. A log only ever grows; a file that becomes shorter, or is
+//! another one than before, is noticed when it is looked at.
 
 use std::{
     fs::{File, Metadata},

@@ -14,7 +14,6 @@ pub(super) const KNOWN: &[(&str, &str)] = &[
     ("hashbrown", "0.16: simd-json's values"),
     ("linux-raw-sys", "0.4: rustix 0.38"),
     ("miniz_oxide", "0.8: png in the viewer"),
-    ("rustc-hash", "1: naga, in the viewer's picture tests only"),
     ("rustix", "0.38: calloop in the viewer's window library"),
     ("syn", "3: newer derive macros; build time only"),
     ("thiserror", "1: calloop in the viewer's window library"),

@@ -1,9 +1,9 @@
 //! The Trace Replay Tester's `detailed_results.csv`: one request a row, in order of their ends.
 //!
 //! Seconds since 1970. A reply without a token has its prefill end where it began, which is no
-//! first token. A request is due when it began to queue. `cache_hit_blocks` is the tool's overlap of
-//! sets of blocks; the size of a block is not in the file, and taken from the counts where only one
-//! fits them all.
+//! first token. A request is due when it began to queue. `cache_hit_blocks` is the tool's overlap
+//! of sets of blocks; the size of a block is not in the file, and taken from the counts where only
+//! one fits them all.
 
 use csv::StringRecord;
 

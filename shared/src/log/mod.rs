@@ -129,12 +129,12 @@ pub mod plan_row;
 pub mod prefix_rows;
 pub mod record;
 pub mod recorded_row;
-pub(crate) mod scan;
 #[doc(hidden)]
 pub mod sample;
 mod sample_prefixes;
 #[doc(hidden)]
 pub mod sample_users;
+pub(crate) mod scan;
 pub mod together;
 pub mod user_facts;
 pub mod users;

@@ -17,8 +17,8 @@ use crate::log::{Assessment, StepFlags};
 use crate::run::{Left, Run, User, Users};
 use crate::units::{RequestIndex, RunNanos};
 
-/// A run that claims more periods than this is cut there; the last one holds the rest. A week of the
-/// usual ones, at about two kilobytes each: a damaged log must not take all memory.
+/// A run that claims more periods than this is cut there; the last one holds the rest. A week of
+/// the usual ones, at about two kilobytes each: a damaged log must not take all memory.
 const PERIODS_MAX: usize = 20_000;
 
 /// The goals of the end-of-test summary; `None` is met by all.

@@ -276,7 +276,8 @@ mod tests {
         assert_eq!(difference(&of(&[]), &of(&[1.0]), Figure::Mean), None);
         assert_eq!(difference(&of(&[1.0]), &of(&[]), Figure::Quantile(0.5)), None);
         for share in [0.0, 0.5, 1.0] {
-            let found = difference(&of(&[1.0]), &of(&[3.0]), Figure::Quantile(share)).expect("one each");
+            let found =
+                difference(&of(&[1.0]), &of(&[3.0]), Figure::Quantile(share)).expect("one each");
             assert_eq!(found.absolute, (2.0, 2.0));
         }
         let found = difference(&of(&[0.0, 0.0]), &of(&[1.0, 2.0]), Figure::Mean).expect("two each");

@@ -144,7 +144,7 @@ fn curves_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
     });
     let shown = scene.derived.ask(&ask);
     let curves = shown.answer.as_deref().and_then(Answer::compare).and_then(|found| match found {
-        compare::Answer::Curves(curves) => Some(curves),
+        compare::Answer::Curves(curves) => Some(&**curves),
         compare::Answer::Deltas(_) => None,
     });
     let plot_ui = |ui: &mut Ui, choices: &mut Choices, id, title: &str| {

@@ -6,8 +6,8 @@
 mod cache;
 mod compare;
 mod distribution;
-mod lateness;
 mod latency;
+mod lateness;
 mod overview;
 mod requests;
 mod shape;

@@ -205,8 +205,8 @@ pub struct Spread {
 }
 
 /// Pairs of `x` and `y` in at most `most` groups of neighbouring `x`, about equally many in each,
-/// but no fewer than `least` if there are so many: a trend that a few wild values do not bend. Equal
-/// `x` are never parted. Sorts the pairs by `x`.
+/// but no fewer than `least` if there are so many: a trend that a few wild values do not bend.
+/// Equal `x` are never parted. Sorts the pairs by `x`.
 #[must_use]
 pub fn trend(pairs: &mut [(f64, f64)], most: usize, least: usize) -> Vec<Spread> {
     pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));

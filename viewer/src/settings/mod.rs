@@ -7,7 +7,10 @@
 
 pub mod store;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -142,7 +145,7 @@ impl Settings {
 }
 
 /// Whether a path can be written down: it is text, and not absurdly long.
-fn is_text(path: &PathBuf) -> bool {
+fn is_text(path: &Path) -> bool {
     path.to_str().is_some_and(|text| !text.is_empty() && text.len() <= PATH_BYTES_MAX)
 }
 

@@ -1,9 +1,9 @@
 //! Reads the settings file once, before there is a window, and writes it from a thread of its own.
 //!
 //! A frame never waits for the disk: [`Store::keep`] only notes what is to be written, and changes
-//! within [`PAUSE`] become one write. The file is replaced as a whole, so that a crash leaves the
-//! old one or the new one; only its owner may read it. Nothing is written that did not change, and
-//! a file that a later viewer wrote is left alone. Without a path nothing is read or written.
+//! within a short pause become one write. The file is replaced as a whole, so that a crash leaves
+//! the old one or the new one; only its owner may read it. Nothing is written that did not change,
+//! and a file that a later viewer wrote is left alone. Without a path nothing is read or written.
 
 use std::{
     fs::{self, File},

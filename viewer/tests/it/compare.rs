@@ -1,4 +1,5 @@
-//! Runs beside each other.
+//! Runs beside each other: what the Compare panel says and how it looks. What the numbers are is
+//! tested where they are made, in `series/compare`.
 
 use eframe::egui::{ThemePreference, accesskit::Role};
 use egui_kittest::{SnapshotResults, kittest::Queryable as _};

@@ -131,11 +131,12 @@ fn a_log_that_is_cut_short_or_replaced_while_it_is_followed_gets_a_screen() {
         fs::write(&other, sample::log(22, 30)).expect("written");
         fs::rename(other, path).expect("renamed");
     };
-    let cases: [(&dyn Fn(&Path), Kind, &str); 2] = [
-        (&cut, Kind::Shrank, "This file became shorter while it was read"),
-        (&replace, Kind::Replaced, "Another file took this one's place"),
+    let changes: [&dyn Fn(&Path); 2] = [&cut, &replace];
+    let found = [
+        (Kind::Shrank, "This file became shorter while it was read"),
+        (Kind::Replaced, "Another file took this one's place"),
     ];
-    for (change, kind, headline) in cases {
+    for (change, (kind, headline)) in changes.into_iter().zip(found) {
         let written = Written::new(60);
         let mut play = written.open();
         change(&written.path);

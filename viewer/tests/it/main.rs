@@ -2,14 +2,14 @@
 //! its panels compared with kept pictures.
 //!
 //! One binary, because linking is what takes time. Runs come from the sample generator of
-//! `onbeat_shared`. Nothing needs a display or a graphics card: pictures are painted by the viewer's
-//! own rasteriser, and the real binary opens its window in an X server without a screen; where there
-//! is none, that one test says so and passes.
+//! `onbeat_shared`. Nothing needs a display or a graphics card: pictures are painted by the
+//! viewer's own rasteriser, and the real binary opens its window in an X server without a screen;
+//! where there is none, that one test says so and passes.
 
 mod cache;
+mod compare;
 mod exports;
 mod grids;
-mod compare;
 mod growing;
 mod lateness;
 mod open;

@@ -250,8 +250,8 @@ impl Written {
     }
 }
 
-/// An amount with the sign of a value; a minus is as wide as a plus. What is shown as nothing, or as
-/// less than can be shown, has none.
+/// An amount with the sign of a value; a minus is as wide as a plus. What is shown as nothing, or
+/// as less than can be shown, has none.
 fn signed(value: f64, amount: &str) -> String {
     let is_nothing = !amount.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
     match amount {

@@ -1,4 +1,5 @@
-//! Two or more runs beside each other: distributions on the same axes, and what differs by how much.
+//! Two or more runs beside each other: distributions on the same axes, and what differs by how
+//! much.
 //!
 //! The shown run is A, the others follow in the order of their tabs. The same selection (stretch of
 //! time and filter) is taken of each, so that a warm-up is cut off everywhere alike. How sure a
@@ -111,7 +112,7 @@ pub enum Place {
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// Distributions.
-    Curves(Curves),
+    Curves(Box<Curves>),
     /// Differences.
     Deltas(Deltas),
 }
@@ -144,7 +145,7 @@ impl Ask {
             Self::Curves { number, scale, selection, peers } => {
                 let runs = std::iter::once(opened).chain(peers.iter().map(|peer| &*peer.0));
                 let ranked = runs.take(LETTERS.len()).map(|run| values(run, *number, selection));
-                Answer::Curves(Curves::of(*number, *scale, &ranked.collect::<Vec<_>>()))
+                Answer::Curves(Box::new(Curves::of(*number, *scale, &ranked.collect::<Vec<_>>())))
             }
             Self::Deltas { selection, goals, baseline } => {
                 Answer::Deltas(Deltas::of(&baseline.0, opened, selection, goals))

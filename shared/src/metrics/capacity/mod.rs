@@ -426,5 +426,4 @@ impl Sums {
 }
 
 #[cfg(test)]
-#[path = "capacity_checks.rs"]
-mod checks;
+mod tests;
