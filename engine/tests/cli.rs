@@ -251,7 +251,7 @@ fn a_limit_on_file_sizes_is_an_error_of_the_log_and_not_the_end() {
     let log = folder.path().join("run.beat");
     // Room for what comes before zero, not for the records.
     let output = Command::new("sh")
-        .args(["-c", "ulimit -f 80; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_onbeat")])
+        .args(["-c", "ulimit -f 120; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_onbeat")])
         .args(["replay", &trace, "--url", &mock.url, "--output"])
         .arg(&log)
         .stdin(Stdio::null())

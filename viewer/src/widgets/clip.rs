@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_is_far_away_is_left_out() {
-        let line = points(&[(-1e9, 1.0), (1e9, 1.0)]);
+        let line = points(&[(-1_014.0, 1.0), (1_034.0, 1.0)]);
         let pieces = cut(&line, SIGHT, false).expect("it is cut");
         assert_eq!(pieces, [points(&[(9.0, 1.0), (13.0, 1.0)])]);
         let above = points(&[(0.0, 100.0), (20.0, 100.0)]);
