@@ -52,7 +52,8 @@ pub struct BodyFlags {
     #[arg(long)]
     pub use_legacy_max_tokens: bool,
 
-    /// Add a member to every body, as `key:value` or as a JSON object; may be repeated.
+    /// Add members to every body, as `key:value`, several parted by commas, or as a JSON object;
+    /// may be repeated.
     #[arg(long, value_name = "KEY:VALUE", value_parser = extra)]
     pub extra_inputs: Vec<ExtraFlag>,
 

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::render::Secret;
 
@@ -79,11 +79,61 @@ fn members(text: &str) -> Result<Map<String, Value>, String> {
         return serde_json::from_str(text)
             .map_err(|error| format!("no JSON object: {error}; {right}"));
     }
-    let pair = text.split_once(':').filter(|(key, _)| !key.is_empty());
-    let (key, value) = pair.ok_or_else(|| format!("no key and value; {right}"))?;
-    // What is no JSON is a text: `stop:END` needs no quotes.
-    let value = serde_json::from_str(value).unwrap_or_else(|_no_json| value.into());
-    Ok(Map::from_iter([(key.to_owned(), value)]))
+    let mut members = Map::new();
+    for part in parts(text) {
+        let pair = part.split_once(':').map(|(key, value)| (key.trim(), value.trim()));
+        let pair = pair.filter(|(key, _)| !key.is_empty());
+        let (key, value) = pair.ok_or_else(|| {
+            let hint = if members.is_empty() {
+                ""
+            } else {
+                "; commas part members, so a text with one stands in quotes: `stop:\"a,b\"`"
+            };
+            format!("no key and value; {right}{hint}")
+        })?;
+        members.insert(key.to_owned(), value_of(value));
+    }
+    Ok(members)
+}
+
+/// The members of a list, which commas part where they stand in no quotes and no brackets.
+fn parts(text: &str) -> Vec<&str> {
+    let (mut parts, mut from) = (Vec::new(), 0);
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = quoted,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => depth += 1,
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            b',' if !quoted && depth == 0 => {
+                parts.push(&text[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[from..]);
+    parts
+}
+
+/// A value as AIPerf takes it: Python's words for nothing, yes and no, and numbers with a bare
+/// point, besides JSON. What is none of these is a text: `stop:END` needs no quotes.
+fn value_of(text: &str) -> Value {
+    match text.to_ascii_lowercase().as_str() {
+        "none" | "null" => return Value::Null,
+        "true" => return Value::Bool(true),
+        "false" => return Value::Bool(false),
+        _ => {}
+    }
+    if let Ok(value) = serde_json::from_str(text) {
+        return value;
+    }
+    let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+');
+    let number = text.bytes().all(plain) && text.bytes().any(|byte| byte.is_ascii_digit());
+    let number = if number { text.parse::<f64>().ok() } else { None };
+    number.and_then(Number::from_f64).map_or_else(|| text.into(), Value::Number)
 }
 
 /// The members as a log may hold them.
@@ -187,6 +237,29 @@ mod tests {
         ] {
             assert!(!is_secret(plain), "{plain}");
         }
+    }
+
+    #[test]
+    fn members_are_parted_and_taken_as_aiperf_does() {
+        let sent = |text: &str| {
+            let flag = ExtraFlag::new(text);
+            assert_eq!(flag.fault(), None, "{text}");
+            Value::Object(flag.members().clone()).to_string()
+        };
+        assert_eq!(sent("a:1,b:2"), r#"{"a":1,"b":2}"#);
+        assert_eq!(
+            sent("a:none, b:True ,c:.5,d:1.,e:x"),
+            r#"{"a":null,"b":true,"c":0.5,"d":1.0,"e":"x"}"#
+        );
+        assert_eq!(
+            sent(r#"stop:["a","b"],n:{"x":[1,2]}"#),
+            r#"{"stop":["a","b"],"n":{"x":[1,2]}}"#
+        );
+        assert_eq!(sent(r#"stop:"a,\"b","#.trim_end_matches(',')), r#"{"stop":"a,\"b"}"#);
+        assert_eq!(sent("url:http://h:1/p"), r#"{"url":"http://h:1/p"}"#);
+        assert_eq!(sent("t:1.2.3,u:-"), r#"{"t":"1.2.3","u":"-"}"#);
+        let fault = ExtraFlag::new("stop:a,b");
+        assert!(fault.fault().is_some_and(|words| words.contains("stands in quotes")));
     }
 
     #[test]
