@@ -3,7 +3,7 @@
 //! A request's events lie side by side in one of some segments, ordered by time and, within one
 //! instant, as its core recorded them. Thirty million events take 480 MB. Segments and the table of
 //! places are shared by clones, so that a later state of a growing run costs only what has changed;
-//! [`super::grouping`] fills them. Nothing here is derived.
+//! `grouping` fills them. Nothing here is derived.
 
 use std::sync::Arc;
 
