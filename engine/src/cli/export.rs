@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use onbeat_shared::export::{self, Beside, TextFormat, aiperf, vllm_bench};
 use onbeat_shared::foreign::shown_path;
-use onbeat_shared::metrics::slo::Goals;
 use onbeat_shared::metrics::{ReportOptions, report};
 use onbeat_shared::run::Run;
 
@@ -103,7 +102,8 @@ pub enum Table {
 /// # Errors
 /// If the log cannot be read, a file exists or cannot be written, or the options contradict.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
-    let goals = args.goals.goals()?;
+    // Wrong goals are said before anything is read.
+    args.goals.goals()?;
     if args.slices.slice_duration.is_some() && args.tool != Some(Tool::Aiperf) {
         return Err(EngineError::Usage(
             "--slice-duration: a table has no slices; add --as aiperf, or use onbeat report"
@@ -127,7 +127,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         (Some(Tool::KvCacheTester), None) => Err(no_folder("kv-cache-tester")),
         (Some(Tool::KvCacheTester), Some(folder)) => {
             let run = read_log(&args.log)?;
-            let options = ReportOptions { slo: Some(goals), ..ReportOptions::default() };
+            let slo = Some(args.goals.goals_or_of(&run)?);
+            let options = ReportOptions { slo, ..ReportOptions::default() };
             let is_free = |path: &Path| {
                 apart(args, path)?;
                 may_write(path, args.force).map(|_replaces| ())
@@ -135,19 +136,22 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
             results::export(&run, &report(&run, &options), folder, is_free).map(|()| 0)
         }
         (Some(Tool::Aiperf), Some(folder)) => {
-            as_aiperf(args, &read_log(&args.log)?, &goals, folder).map(|()| 0)
+            as_aiperf(args, &read_log(&args.log)?, folder).map(|()| 0)
         }
         (Some(Tool::VllmBench), None) => {
-            finish(vllm_bench::write(&read_log(&args.log)?, &goals, out))
+            let run = read_log(&args.log)?;
+            finish(vllm_bench::write(&run, &args.goals.goals_or_of(&run)?, out))
         }
         (Some(Tool::VllmBench), Some(path)) => {
             let run = read_log(&args.log)?;
+            let goals = args.goals.goals_or_of(&run)?;
             to_file(path, args.force, |mut file| vllm_bench::write(&run, &goals, &mut file))
                 .map(|()| 0)
         }
         (None, output) => {
             let run = read_log(&args.log)?;
             let texts = recorded_texts(args, &run)?;
+            let goals = args.goals.goals_or_of(&run)?;
             let beside = Beside { goals: &goals, recorded_texts: texts.as_deref() };
             match output {
                 None => finish(table(args, &run, &beside, out)),
@@ -197,8 +201,9 @@ fn recorded_texts(args: &Args, run: &Run) -> Result<Option<Vec<Option<String>>>,
 }
 
 /// AIPerf's files, into a folder that is made if it is not there.
-fn as_aiperf(args: &Args, run: &Run, goals: &Goals, folder: &Path) -> Result<(), EngineError> {
-    let export = aiperf::Export::new(run, goals, args.slices.length_ns());
+fn as_aiperf(args: &Args, run: &Run, folder: &Path) -> Result<(), EngineError> {
+    let goals = args.goals.goals_or_of(run)?;
+    let export = aiperf::Export::new(run, &goals, args.slices.length_ns_or_of(run));
     fs::create_dir_all(folder).map_err(|error| EngineError::io("create", folder, error))?;
     let place = |part: aiperf::Part| folder.join(part.file_name());
     for path in export.parts().into_iter().map(place) {

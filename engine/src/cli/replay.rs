@@ -144,6 +144,7 @@ impl Args {
             "server": json!(self.target),
             "requests": json!(self.body),
             "goals": json!(self.goals),
+            "slices": json!({"slice_duration": self.slices.slice_duration}),
             "run": run_flags,
         })
     }

@@ -82,6 +82,14 @@ impl SliceFlags {
     pub fn length_ns(&self) -> Option<i64> {
         self.slice_duration.map(nanos)
     }
+
+    /// The same, or that with which the run was started.
+    #[must_use]
+    pub fn length_ns_or_of(&self, run: &Run) -> Option<i64> {
+        let own = || run.manifest.config["slices"]["slice_duration"].as_f64();
+        let own = || own().filter(|seconds| seconds.is_finite() && *seconds > 0.0).map(nanos);
+        self.length_ns().or_else(own)
+    }
 }
 
 /// How a report is written.
@@ -159,6 +167,25 @@ impl GoalFlags {
         }
         Ok(goals)
     }
+
+    /// The goals as meant or, where none is named, those that the run was started with.
+    ///
+    /// # Errors
+    /// As [`Self::goals`].
+    pub fn goals_or_of(&self, run: &Run) -> Result<Goals, EngineError> {
+        let goals = self.goals()?;
+        if !goals.list().is_empty() {
+            return Ok(goals);
+        }
+        let typed = &run.manifest.config["goals"];
+        let own = Self {
+            goodput: typed["goodput"].as_str().map(str::to_owned),
+            slo_ttft: typed["slo_ttft"].as_f64(),
+            slo_decode_tps: typed["slo_decode_tps"].as_f64(),
+        };
+        // What another version wrote differently is no reason to refuse the log.
+        Ok(own.goals().unwrap_or_default())
+    }
 }
 
 /// Joins goals that were typed behind `--goodput` as words of their own, as `vllm bench serve`
@@ -190,18 +217,20 @@ fn is_goal(word: &OsStr) -> bool {
 /// # Errors
 /// If the log cannot be read, the goals cannot be meant, or writing fails.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
-    let slo = Some(args.goals.goals()?);
+    // Wrong goals are said before anything is read.
+    args.goals.goals()?;
     if let Some(file) = &args.html {
         check_apart(file, std::iter::once(args.log.as_path()))?;
         may_write(file, args.force)?;
     }
     let run = read_log(&args.log)?;
+    let slo = Some(args.goals.goals_or_of(&run)?);
     let is_page = args.html.is_some() || args.format == Format::Html;
     let own = || html::slice_ns(&run).filter(|_| is_page);
     let options = ReportOptions {
         slo,
         max_lateness_us: args.max_lateness_us,
-        slice_ns: args.slices.length_ns().or_else(own),
+        slice_ns: args.slices.length_ns_or_of(&run).or_else(own),
         ..ReportOptions::default()
     };
     let report = report(&run, &options);
@@ -266,6 +295,32 @@ mod tests {
             slices: SliceFlags::default(),
             verbose: false,
         }
+    }
+
+    #[test]
+    fn a_runs_own_goals_and_slices_need_not_be_named_again() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let log = folder.path().join("run.beat");
+        let mut sample = sample::sample(3, 60);
+        sample.manifest.config = serde_json::json!({
+            "goals": {"goodput": "ttft:100000", "slo_ttft": null, "slo_decode_tps": null},
+            "slices": {"slice_duration": 0.5},
+        });
+        std::fs::write(&log, sample.bytes()).expect("written");
+        let told = |args: &Args| {
+            let mut out = Vec::new();
+            run(args, &mut out).expect("a report");
+            serde_json::from_slice::<serde_json::Value>(&out).expect("JSON")
+        };
+        let own = told(&args(&log, Format::Json));
+        let mut named = args(&log, Format::Json);
+        named.goals.goodput = Some("ttft:100000".to_owned());
+        named.slices.slice_duration = Some(0.5);
+        assert_eq!(own, told(&named));
+        named.goals.goodput = Some("ttft:0.001".to_owned());
+        assert_ne!(own, told(&named), "what is named counts");
+        let text = own.to_string();
+        assert!(text.contains("ttft") && !own["slices"].is_null(), "{text}");
     }
 
     #[test]
