@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use std::io::{Result, Write};
 use std::num::NonZero;
 
+use onbeat_shared::dice::Dice;
 use onbeat_shared::log::{
     BlockBuffer, ChunkKind, Class, Closing, DoneFlags, FinishReason, Footer, PlanRow, Record,
     UNKNOWN_TOKENS, Usage, file_header_of, footer_block, manifest_block, plan_blocks, sample,
@@ -93,7 +94,7 @@ fn plan_row(i: u32) -> PlanRow {
     let turn = i / ROUND % TURNS;
     let session = i / (ROUND * TURNS) * ROUND + i % ROUND;
     let mut dice = Dice(u64::from(i) ^ 0x9_1AC);
-    let prompt = 500 * (turn + 1) + dice.below(850);
+    let prompt = 500 * (turn + 1) + dice.between(0, 849);
     PlanRow {
         request: RequestIndex(i),
         session: SessionIndex(session),
@@ -185,26 +186,26 @@ impl<W: Write> Log<W> {
             self.push(core, &Record::Anchor { time, unix_ns, monotonic_ns: 1 })?;
         }
         let mut dice = Dice(u64::from(i));
-        let sent = RunNanos(due + i64::from(2 + dice.below(26)) * MICRO);
+        let sent = RunNanos(due + i64::from(dice.between(2, 27)) * MICRO);
         let due = RunNanos(due);
         let reused = i >= 512;
         self.push(
             core,
             &Record::Dispatch { request, sent, ready: due, due: Some(due), target: 0, reused },
         )?;
-        let time = RunNanos(sent.0 + i64::from(15 + dice.below(45)) * MICRO);
-        let (bytes, connection) = (u64::from(2_000 + dice.below(9_000)), i % 512);
+        let time = RunNanos(sent.0 + i64::from(dice.between(15, 59)) * MICRO);
+        let (bytes, connection) = (u64::from(dice.between(2_000, 10_999)), i % 512);
         self.push(core, &Record::SentEnd { request, time, bytes, connection })?;
         // A wave of load, so that there is something to see, and a few that wait very long.
-        let wave = i64::from((i / 20_000 % 8) * 40 + dice.below(150)) * MILLI;
+        let wave = i64::from((i / 20_000 % 8) * 40 + dice.between(0, 149)) * MILLI;
         let long = if dice.below(500) == 0 { 3_000 * MILLI } else { 0 };
-        let events = 1 + dice.below(2 * events.max(1));
+        let events = dice.between(1, 2 * events.max(1));
         Ok(Life {
             next: RunNanos(time.0 + 30 * MILLI + wave + long),
             request: i,
             events_left: events,
             events,
-            step_ns: i64::from(10_000 + dice.below(20_000)) * MICRO,
+            step_ns: i64::from(dice.between(10_000, 29_999)) * MICRO,
             failed: dice.below(100) == 0,
         })
     }
@@ -276,20 +277,6 @@ impl<W: Write> Log<W> {
         }))?;
         self.out.flush()?;
         Ok(self.written)
-    }
-}
-
-/// SplitMix64: small, seeded, the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        let drawn = (word ^ (word >> 31)) % u64::from(bound);
-        u32::try_from(drawn).expect("below a 32-bit bound")
     }
 }
 

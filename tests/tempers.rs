@@ -9,6 +9,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use onbeat::replayer::Stop;
+use onbeat_shared::dice::Dice;
 use onbeat_shared::log::Outcome;
 use onbeat_shared::run::Run;
 use tests::scripted::{Scripted, answer, good_stream, request};
@@ -17,17 +18,12 @@ use tests::{Scenario, Stopper, drivers, ends};
 const REQUESTS: usize = 400;
 
 /// What a connection does next.
-struct Temper(u64);
+struct Temper(Dice);
 
 impl Temper {
     /// A number below `bound`.
     fn below(&mut self, bound: u64) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound
+        self.0.below(bound)
     }
 
     /// Waits for the client to give up, at most a second, without an answer.
@@ -108,7 +104,7 @@ fn trace(temper: &mut Temper) -> String {
 /// A run of `seed` against its server.
 fn run(seed: u64, mut scenario: Scenario, stop: Stopper) -> Run {
     let server = Scripted::start(move |number, mut stream| {
-        let mut temper = Temper(seed ^ (number as u64) << 32);
+        let mut temper = Temper(Dice(seed ^ (number as u64) << 32));
         let patience = Duration::from_millis(5 + temper.below(300));
         let _ = stream.set_read_timeout(Some(patience));
         if temper.below(15) == 0 {
@@ -151,7 +147,7 @@ fn holds(seed: u64, run: &Run) {
 fn a_server_of_every_temper_costs_no_request_its_end() {
     for driver in drivers() {
         for seed in 1..4 {
-            let mut scenario = Scenario::new(&trace(&mut Temper(seed)));
+            let mut scenario = Scenario::new(&trace(&mut Temper(Dice(seed))));
             scenario.config.driver = Some(driver);
             let run = run(seed, scenario, Stopper::after(u64::MAX, Stop::Now));
             holds(seed, &run);
@@ -171,7 +167,7 @@ fn a_server_of_every_temper_costs_no_request_its_end() {
 fn it_can_be_left_in_the_middle() {
     for driver in drivers() {
         for (seed, how) in [(11, Stop::Now), (12, Stop::Drain)] {
-            let mut scenario = Scenario::new(&trace(&mut Temper(seed)));
+            let mut scenario = Scenario::new(&trace(&mut Temper(Dice(seed))));
             scenario.config.driver = Some(driver);
             holds(seed, &run(seed, scenario, Stopper::after(100, how)));
         }

@@ -7,6 +7,8 @@
 
 use std::fmt::Write as _;
 
+use onbeat_shared::dice::Dice;
+
 /// How requests are spread in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -30,7 +32,7 @@ impl Shape {
 
 /// `count` due times at a mean of `rate` a second.
 pub(crate) fn due_times(shape: Shape, rate: f64, count: usize, seed: u64) -> Vec<i64> {
-    let mut random = Random(seed);
+    let mut random = Dice(seed);
     let gap_ns = 1e9 / rate;
     let mut due = Vec::with_capacity(count);
     let mut now = 0.0;
@@ -46,7 +48,7 @@ pub(crate) fn due_times(shape: Shape, rate: f64, count: usize, seed: u64) -> Vec
                 now += -gap_ns * (1.0 - random.unit()).ln();
             }
             Shape::Burst => {
-                let size = 1 + (random.next() % 28) as usize;
+                let size = 1 + (random.roll() % 28) as usize;
                 for _ in 0..size.min(count - due.len()) {
                     due.push(nanos(now));
                 }
@@ -88,21 +90,4 @@ pub(crate) fn mooncake(
 #[expect(clippy::cast_possible_truncation, reason = "a bench lasts minutes, far below 2^63 ns")]
 fn nanos(value: f64) -> i64 {
     value.round() as i64
-}
-
-/// SplitMix64: the same numbers on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
 }

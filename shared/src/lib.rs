@@ -8,6 +8,7 @@
 //! through the same code.
 
 pub mod counted;
+pub mod dice;
 pub mod export;
 pub mod foreign;
 pub mod import;

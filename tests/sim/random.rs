@@ -1,20 +1,18 @@
-//! A small seeded generator (SplitMix64): the same numbers on every machine, forever.
+//! The simulation's chances: seeded, the same on every machine.
+
+use onbeat_shared::dice::Dice;
 
 /// Numbers from a seed.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(super) struct Random(Dice);
 
 impl Random {
     pub(super) const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Dice(seed))
     }
 
     pub(super) const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.roll()
     }
 
     /// A number below `bound`, which is small enough here for the remainder to be fair.

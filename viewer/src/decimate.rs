@@ -56,42 +56,23 @@ fn keep_extremes(column: &[PlotPoint], kept: &mut Vec<PlotPoint>) {
 
 #[cfg(test)]
 mod tests {
+    use onbeat_shared::dice::Dice;
+
     use super::*;
 
-    /// A small generator with a fixed seed, so that a failure repeats (splitmix64).
-    struct Dice(u64);
-
-    impl Dice {
-        fn roll(&mut self) -> u64 {
-            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut mixed = self.0;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            mixed ^ (mixed >> 31)
-        }
-
-        fn unit(&mut self) -> f64 {
-            (self.roll() >> 11) as f64 / (1_u64 << 53) as f64
-        }
-
-        fn below(&mut self, limit: u64) -> usize {
-            usize::try_from(self.roll() % limit).expect("small limits")
-        }
-    }
-
     fn random_points(dice: &mut Dice) -> Vec<PlotPoint> {
-        let count = dice.below(3_000);
+        let count = dice.place(3_000);
         let mut x = dice.unit() * 10.0 - 5.0;
         (0..count)
             .map(|_| {
                 // Clusters, equal times and long gaps, as requests have them.
-                x += match dice.below(10) {
+                x += match dice.place(10) {
                     0 => 1.0,
                     1..=3 => 0.0,
                     _ => dice.unit() * 0.01,
                 };
-                let spike = if dice.below(200) == 0 { 1_000.0 } else { 1.0 };
-                let sign = if dice.below(2) == 0 { -1.0 } else { 1.0 };
+                let spike = if dice.place(200) == 0 { 1_000.0 } else { 1.0 };
+                let sign = if dice.place(2) == 0 { -1.0 } else { 1.0 };
                 PlotPoint::new(x, sign * dice.unit() * spike)
             })
             .collect()
@@ -114,7 +95,7 @@ mod tests {
             let points = random_points(&mut dice);
             let start = -5.0 + dice.unit() * 20.0;
             let end = start + 0.01 + dice.unit() * 300.0;
-            let columns = 1 + dice.below(300);
+            let columns = 1 + dice.place(300);
             let kept = min_max(&points, start, end, columns);
             assert!(kept.len() <= PER_COLUMN * (columns + 2), "seed {seed}: {}", kept.len());
             assert!(kept.is_sorted_by(|a, b| a.x <= b.x), "seed {seed}: out of order");

@@ -13,6 +13,7 @@ use super::{
     Pacing, PlanRow, PrefixRows, Record, RecordedRow, TraceSource, Usage, file_header_of,
     footer_block, manifest_block, plan_blocks, prefix_blocks, recorded_blocks, session_blocks,
 };
+use crate::dice::Dice;
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
 const MILLI: i64 = 1_000_000;
@@ -485,29 +486,6 @@ fn manifest() -> Manifest {
         warm_up: None,
         tls: None,
         users: None,
-    }
-}
-
-/// SplitMix64: small, seeded, the same everywhere.
-pub(super) struct Dice(pub(super) u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        word ^ (word >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// A number from `low` to `high`, both included.
-    pub(super) fn between(&mut self, low: u32, high: u32) -> u32 {
-        let drawn = self.below(u64::from(high - low) + 1);
-        low + u32::try_from(drawn).expect("below a 32-bit bound")
     }
 }
 

@@ -5,11 +5,12 @@
 //! the run's end stopped. It is deterministic and uses the real encoder. Not part of the public
 //! interface, and no statement about how servers or the ramp behave.
 
-use super::sample::{Dice, PERIOD_NS, Sample};
+use super::sample::{PERIOD_NS, Sample};
 use super::{
     Assessment, Class, LimitedBy, PlanRow, PoolFacts, RampReason, Record, RecordedRow, StepFlags,
     UserEvent, UserFacts, UserGoals, UserPrompts, UserTiming,
 };
+use crate::dice::Dice;
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
 const MILLI: i64 = 1_000_000;

@@ -12,6 +12,7 @@
 use super::Ranked;
 use super::latency::count;
 use super::quantile::percentile;
+use crate::dice::Dice;
 
 /// Resamples of each side.
 pub const RESAMPLES: usize = 2_000;
@@ -129,7 +130,7 @@ impl<'a> Resampled<'a> {
                 let sum: f64 = (0..n).filter_map(|_| values.at(dice.below(n))).sum();
                 sum / count(n)
             }
-            Self::Normal(mean, error) => mean + error * dice.normal(),
+            Self::Normal(mean, error) => mean + error * normal(dice),
             Self::Ranks { values, low, part } => {
                 let n = values.count();
                 let at = |share: f64| {
@@ -137,12 +138,12 @@ impl<'a> Resampled<'a> {
                     values.at(place).expect("below the count")
                 };
                 // The smaller of two neighbouring ranks, and how far the rest lies above it.
-                let first = dice.beta(low, n + 1 - low);
+                let first = beta(dice, low, n + 1 - low);
                 let value = at(first);
                 if part == 0.0 || low == n {
                     return value;
                 }
-                let next = at(first + (1.0 - first) * dice.beta(1, n - low));
+                let next = at(first + (1.0 - first) * beta(dice, 1, n - low));
                 value + part * (next - value)
             }
         }
@@ -160,52 +161,34 @@ fn rank(place: f64) -> u64 {
     rank
 }
 
-/// SplitMix64: small, seeded, the same everywhere.
-struct Dice(u64);
+/// Above zero and below one, for logarithms.
+fn share(dice: &mut Dice) -> f64 {
+    (count(dice.roll() >> 12) + 0.5) / count(1 << 52)
+}
 
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
+/// Normal, by Box and Muller.
+fn normal(dice: &mut Dice) -> f64 {
+    let radius = (-2.0 * share(dice).ln()).sqrt();
+    radius * (std::f64::consts::TAU * share(dice)).cos()
+}
 
-    /// Above zero and below one.
-    fn share(&mut self) -> f64 {
-        (count(self.next() >> 12) + 0.5) / count(1 << 52)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        let wide = u128::from(self.next()) * u128::from(bound);
-        u64::try_from(wide >> 64).expect("below the bound")
-    }
-
-    /// Normal, by Box and Muller.
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * self.share().ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.share()).cos()
-    }
-
-    /// Gamma of a whole shape of at least 1, by Marsaglia and Tsang.
-    fn gamma(&mut self, shape: u64) -> f64 {
-        let d = count(shape) - 1.0 / 3.0;
-        let c = 1.0 / (9.0 * d).sqrt();
-        loop {
-            let x = self.normal();
-            let v = (1.0 + c * x).powi(3);
-            if v > 0.0 && self.share().ln() < 0.5 * x * x + d - d * v + d * v.ln() {
-                return d * v;
-            }
+/// Gamma of a whole shape of at least 1, by Marsaglia and Tsang.
+fn gamma(dice: &mut Dice, shape: u64) -> f64 {
+    let d = count(shape) - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    loop {
+        let x = normal(dice);
+        let v = (1.0 + c * x).powi(3);
+        if v > 0.0 && share(dice).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+            return d * v;
         }
     }
+}
 
-    /// Beta of two whole shapes of at least 1.
-    fn beta(&mut self, a: u64, b: u64) -> f64 {
-        let (one, other) = (self.gamma(a), self.gamma(b));
-        one / (one + other)
-    }
+/// Beta of two whole shapes of at least 1.
+fn beta(dice: &mut Dice, a: u64, b: u64) -> f64 {
+    let (one, other) = (gamma(dice, a), gamma(dice, b));
+    one / (one + other)
 }
 
 #[cfg(test)]
@@ -215,7 +198,7 @@ mod tests {
     fn sample(seed: u64, n: usize, shift: f64) -> Ranked {
         let mut dice = Dice(seed);
         // Skewed, as latencies are.
-        Ranked::from((0..n).map(|_| shift - dice.share().ln()).collect::<Vec<f64>>())
+        Ranked::from((0..n).map(|_| shift - share(&mut dice).ln()).collect::<Vec<f64>>())
     }
 
     /// The interval of a bootstrap that draws every value.

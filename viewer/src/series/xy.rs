@@ -247,37 +247,18 @@ fn spread(pairs: &[(f64, f64)]) -> Option<Spread> {
 
 #[cfg(test)]
 mod tests {
+    use onbeat_shared::dice::Dice;
+
     use super::*;
     use crate::series::axes::Unit;
 
-    /// A small generator with a fixed seed, so that a failure repeats (splitmix64).
-    struct Dice(u64);
-
-    impl Dice {
-        fn roll(&mut self) -> u64 {
-            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut mixed = self.0;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            mixed ^ (mixed >> 31)
-        }
-
-        fn unit(&mut self) -> f64 {
-            (self.roll() >> 11) as f64 / (1_u64 << 53) as f64
-        }
-
-        fn below(&mut self, limit: u64) -> usize {
-            usize::try_from(self.roll() % limit).expect("small limits")
-        }
-    }
-
     /// Values with ties, zeros, values below zero and spikes, as hostile logs have them.
     fn random_values(dice: &mut Dice) -> Vec<f64> {
-        let most = if dice.below(3) == 0 { 20 } else { 5_000 };
-        let count = dice.below(most);
-        let wild = dice.below(2) == 0;
+        let most = if dice.place(3) == 0 { 20 } else { 5_000 };
+        let count = dice.place(most);
+        let wild = dice.place(2) == 0;
         (0..count)
-            .map(|_| match dice.below(40) {
+            .map(|_| match dice.place(40) {
                 0 if wild => 0.0,
                 1 if wild => -dice.unit() * 1e3,
                 2 => 1e11 * dice.unit(),
@@ -391,8 +372,8 @@ mod tests {
     fn a_trend_parts_no_equal_values_and_counts_everything() {
         for seed in 0..200 {
             let mut dice = Dice(seed);
-            let count = dice.below(3_000);
-            let spikes = 1 + dice.below(50) as u64;
+            let count = dice.place(3_000);
+            let spikes = 1 + dice.place(50) as u64;
             let mut pairs: Vec<(f64, f64)> = (0..count)
                 .map(|_| ((dice.unit() * spikes as f64).floor(), dice.unit() * 100.0))
                 .collect();
@@ -423,7 +404,7 @@ mod tests {
             let points: Vec<PlotPoint> = (0..30_000)
                 .map(|_| {
                     x += dice.unit();
-                    let y = if dice.below(5_000) == 0 { 1e9 } else { dice.unit() };
+                    let y = if dice.place(5_000) == 0 { 1e9 } else { dice.unit() };
                     PlotPoint::new(x, y)
                 })
                 .collect();

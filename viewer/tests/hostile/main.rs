@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use crc32fast::Hasher;
 use eframe::egui::{Context, Pos2, RawInput, Rect, vec2};
+use onbeat_shared::dice::Dice;
 use onbeat_shared::log::{sample, sample_users};
 use onbeat_shared::units::RunNanos;
 use onbeat_viewer::app::{Start, ViewerApp};
@@ -169,12 +170,12 @@ impl Drop for Drawing {
 /// A log with one to four kinds of damage, decided by the seed alone.
 fn mutated(sound: &[Vec<u8>; 2], seed: u64) -> Vec<u8> {
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x6F6E_6265_6174);
-    let mut bytes = sound[dice.below(2)].clone();
-    let other = &sound[dice.below(2)];
-    for _ in 0..1 + dice.below(4) {
-        match dice.below(9) {
+    let mut bytes = sound[dice.place(2)].clone();
+    let other = &sound[dice.place(2)];
+    for _ in 0..1 + dice.place(4) {
+        match dice.place(9) {
             0 => flip(&mut bytes, &mut dice),
-            1 => bytes.truncate(dice.below(bytes.len() + 1)),
+            1 => bytes.truncate(dice.place(bytes.len() + 1)),
             2 => swap_blocks(&mut bytes, other, &mut dice),
             3 => block_header(&mut bytes, &mut dice),
             4 => letters(&mut bytes, &mut dice),
@@ -186,10 +187,10 @@ fn mutated(sound: &[Vec<u8>; 2], seed: u64) -> Vec<u8> {
 
 /// Bits, wherever; no checksum is mended.
 fn flip(bytes: &mut [u8], dice: &mut Dice) {
-    for _ in 0..1 + dice.below(8) {
+    for _ in 0..1 + dice.place(8) {
         if !bytes.is_empty() {
-            let place = dice.below(bytes.len());
-            bytes[place] ^= 1 << dice.below(8);
+            let place = dice.place(bytes.len());
+            bytes[place] ^= 1 << dice.place(8);
         }
     }
 }
@@ -198,21 +199,21 @@ fn flip(bytes: &mut [u8], dice: &mut Dice) {
 fn extremes(bytes: &mut [u8], dice: &mut Dice) {
     let Some((from, to)) = any_block(bytes, dice) else { return };
     let payload = from + BLOCK_HEADER;
-    for _ in 0..1 + dice.below(6) {
-        let width = [1, 2, 4, 8][dice.below(4)];
+    for _ in 0..1 + dice.place(6) {
+        let width = [1, 2, 4, 8][dice.place(4)];
         let places = (to - payload) / width;
         if places == 0 {
             continue;
         }
-        let place = payload + width * dice.below(places);
-        let value: u64 = match dice.below(7) {
+        let place = payload + width * dice.place(places);
+        let value: u64 = match dice.place(7) {
             0 => 0,
             1 => u64::MAX,
             2 => i64::MAX.unsigned_abs(),
             3 => i64::MIN.unsigned_abs(),
-            4 => u64::from(u32::MAX) << dice.below(33),
-            5 => 1 << dice.below(64),
-            _ => dice.next(),
+            4 => u64::from(u32::MAX) << dice.place(33),
+            5 => 1 << dice.place(64),
+            _ => dice.roll(),
         };
         bytes[place..place + width].copy_from_slice(&value.to_le_bytes()[..width]);
     }
@@ -222,9 +223,9 @@ fn extremes(bytes: &mut [u8], dice: &mut Dice) {
 /// What a block says of itself.
 fn block_header(bytes: &mut [u8], dice: &mut Dice) {
     let Some((from, to)) = any_block(bytes, dice) else { return };
-    let place = [8, 9, 10, 12, 16, 20, 24][dice.below(7)];
-    let value = [0, 1, 255, u32::MAX, 2_047, 1 << 24][dice.below(6)];
-    let width = [1, 2, 4][dice.below(3)];
+    let place = [8, 9, 10, 12, 16, 20, 24][dice.place(7)];
+    let value = [0, 1, 255, u32::MAX, 2_047, 1 << 24][dice.place(6)];
+    let width = [1, 2, 4][dice.place(3)];
     bytes[from + place..from + place + width].copy_from_slice(&value.to_le_bytes()[..width]);
     seal(&mut bytes[from..to]);
 }
@@ -233,11 +234,11 @@ fn block_header(bytes: &mut [u8], dice: &mut Dice) {
 fn letters(bytes: &mut [u8], dice: &mut Dice) {
     let Some((from, to)) = any_block(bytes, dice) else { return };
     const LETTERS: &[u8] = b"09-.e\"{}[],:\\ntf\x00\xff\xc3\x1b";
-    for _ in 0..1 + dice.below(12) {
+    for _ in 0..1 + dice.place(12) {
         let place = from + BLOCK_HEADER;
         if place < to {
-            let place = place + dice.below(to - place);
-            bytes[place] = LETTERS[dice.below(LETTERS.len())];
+            let place = place + dice.place(to - place);
+            bytes[place] = LETTERS[dice.place(LETTERS.len())];
         }
     }
     seal(&mut bytes[from..to]);
@@ -246,7 +247,7 @@ fn letters(bytes: &mut [u8], dice: &mut Dice) {
 /// Blocks gone, twice, elsewhere, or another log's.
 fn swap_blocks(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
     let Some((from, to)) = any_block(bytes, dice) else { return };
-    match dice.below(4) {
+    match dice.place(4) {
         0 => drop(bytes.drain(from..to)),
         1 => {
             let block = bytes[from..to].to_vec();
@@ -278,7 +279,7 @@ fn any_block(bytes: &[u8], dice: &mut Dice) -> Option<(usize, usize)> {
         blocks.push((from, to));
         from = to;
     }
-    (!blocks.is_empty()).then(|| blocks[dice.below(blocks.len())])
+    (!blocks.is_empty()).then(|| blocks[dice.place(blocks.len())])
 }
 
 /// Makes a block's checksum right.
@@ -302,21 +303,4 @@ fn high_water() -> Option<u64> {
 fn cpu_ns() -> u64 {
     let told = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     told.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
-/// SplitMix64.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound.max(1) as u64).expect("below a usize")
-    }
 }

@@ -10,6 +10,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
+use onbeat_shared::dice::Dice;
 use onbeat_shared::log::outcome::Class;
 use onbeat_shared::log::users::{Assessment, RampReason};
 use onbeat_shared::trace::Trace;
@@ -29,30 +30,22 @@ const RUN_NS: i64 = 100 * SECOND;
 const PERIOD_NS: i64 = 2 * SECOND;
 const TICK_NS: i64 = 100_000_000;
 
-/// SplitMix64.
-struct Random(u64);
+/// Chances of the world's.
+struct Random(Dice);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
     fn between(&mut self, least: u64, most: u64) -> u64 {
-        least + self.next() % (most - least + 1)
+        least + self.0.roll() % (most - least + 1)
     }
 
     fn one_in(&mut self, n: u64) -> bool {
-        self.next().is_multiple_of(n)
+        self.0.roll().is_multiple_of(n)
     }
 }
 
 /// Conversations of one to nine requests, every third with sub-agents.
 static WORKLOAD: LazyLock<(Trace, Arc<Scripts>)> = LazyLock::new(|| {
-    let mut random = Random(1);
+    let mut random = Random(Dice(1));
     let conversations: Vec<Vec<String>> = (0..24_u32)
         .map(|place| {
             let turns = u32::try_from(random.between(1, 9)).expect("few");
@@ -181,7 +174,7 @@ fn asked(seed: u64, random: &mut Random) -> UserOptions {
 impl World {
     /// A run whose director is asked to do what `ask` makes of what the page is held against.
     fn new(seed: u64, ask: impl FnOnce(&mut UserOptions)) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random(Dice(seed));
         let options = asked(seed, &mut random);
         let mut told = options.clone();
         ask(&mut told);
