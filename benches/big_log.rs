@@ -8,8 +8,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{Result, Write};
+use std::fs::File;
+use std::io::{BufWriter, Result, Write};
 use std::num::NonZero;
+use std::path::PathBuf;
 
 use onbeat_shared::dice::Dice;
 use onbeat_shared::log::{
@@ -18,6 +20,9 @@ use onbeat_shared::log::{
     session_blocks,
 };
 use onbeat_shared::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
+use tempfile::TempDir;
+
+use crate::Bencher;
 
 /// How large a log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +45,36 @@ pub struct Written {
     pub events: u64,
     /// Records of every kind.
     pub records: u64,
+}
+
+/// A log in a file whose bytes are in the page cache.
+#[derive(Debug)]
+pub struct AtHand {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// Where it is, unless it was named; goes with this.
+    _folder: TempDir,
+}
+
+/// The log that benches of the viewer open: made for them in a temporary folder or, at its real
+/// size, the file named by `ONBEAT_BIG_LOG`, which is written if it does not exist.
+///
+/// # Errors
+/// When it cannot be written or read.
+pub fn at_hand(bencher: &Bencher) -> Result<AtHand> {
+    let size = bencher.pick(Size { requests: 500, events: 10 }, LARGE);
+    let folder = tempfile::tempdir()?;
+    let named = std::env::var_os("ONBEAT_BIG_LOG").map(PathBuf::from);
+    let path = named.filter(|_| bencher.pick(false, true));
+    let path = path.unwrap_or_else(|| folder.path().join("large.beat"));
+    if !path.exists() {
+        write(size, BufWriter::new(File::create(&path)?))?;
+    }
+    // Read once, so that no bench waits for a disk.
+    let bytes = std::io::copy(&mut File::open(&path)?, &mut std::io::sink())?;
+    Ok(AtHand { path, bytes, _folder: folder })
 }
 
 const MICRO: i64 = 1_000;

@@ -13,13 +13,34 @@ pub mod search;
 pub mod steady;
 pub mod traces;
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::process::Command;
 
 use onbeat::clock::monotonic_ns;
 use serde_json::{Value, json};
+
+/// Runs this bench's program once more with these arguments, for what a process has only once
+/// (such as its peak memory), and reads the line of JSON that it prints.
+///
+/// # Errors
+/// When it cannot be run, fails (with its words), or prints no JSON.
+pub fn by_child(arguments: &[&OsStr]) -> io::Result<Value> {
+    let output = Command::new(std::env::current_exe()?).args(arguments).output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(io::Error::other)
+}
+
+/// A share to three digits behind the point.
+#[must_use]
+pub fn share_of(part: Option<f64>, whole: u64) -> Option<f64> {
+    part.map(|part| (part / whole as f64 * 1e3).round() / 1e3)
+}
 
 /// How much work a bench does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

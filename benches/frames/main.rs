@@ -10,14 +10,13 @@
 //!
 //! `cargo bench -p benches --bench frames -- [--json FILE]` measures; anything else runs small.
 
-use std::fs::File;
-use std::io::{BufWriter, Error, Result};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::io::{Error, Result};
+use std::path::Path;
+use std::process::ExitCode;
 use std::time::Duration;
 
-use benches::big_log::{self, Size};
-use benches::{Bencher, memory};
+use benches::big_log;
+use benches::{Bencher, by_child, memory, share_of};
 use eframe::egui::{
     Context, Event, Key, Modifiers, MouseWheelSource, MouseWheelUnit, PointerButton, Pos2,
     RawInput, Rect, TouchPhase, Vec2, pos2, vec2,
@@ -58,28 +57,14 @@ fn bench(bencher: &Bencher) -> Result<()> {
     if !bencher.wants(NAME) {
         return Ok(());
     }
-    let size = bencher.pick(Size { requests: 500, events: 10 }, big_log::LARGE);
-    let folder = tempfile::tempdir()?;
-    let named = std::env::var_os("ONBEAT_BIG_LOG").map(PathBuf::from);
-    let path = named.filter(|_| bencher.pick(false, true));
-    let path = path.unwrap_or_else(|| folder.path().join("large.beat"));
-    if !path.exists() {
-        big_log::write(size, BufWriter::new(File::create(&path)?))?;
-    }
-    let file_bytes = std::io::copy(&mut File::open(&path)?, &mut std::io::sink())?;
+    let log = big_log::at_hand(bencher)?;
     let frames = bencher.pick(8, FRAMES).to_string();
-    let output =
-        Command::new(std::env::current_exe()?).arg(CHILD).arg(&path).arg(frames).output()?;
-    if !output.status.success() {
-        return Err(Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
-    }
-    let shown: Value = serde_json::from_slice(&output.stdout).map_err(Error::other)?;
+    let shown = by_child(&[CHILD.as_ref(), log.path.as_os_str(), frames.as_ref()])?;
     let mut line = json!({
         "bench": NAME,
         "command": "cargo bench -p benches --bench frames",
         "size": bencher.pick("small", "real"),
-        "requests": size.requests,
-        "file_bytes": file_bytes,
+        "file_bytes": log.bytes,
         "frames": shown["frames"],
         "panels": shown["panels"].as_array().map(Vec::len),
     });
@@ -87,9 +72,7 @@ fn bench(bencher: &Bencher) -> Result<()> {
         for key in ["median_ms", "p99_ms", "worst_ms", "each_panel", "peak_bytes"] {
             line[key] = shown[key].clone();
         }
-        let peak = shown["peak_bytes"].as_f64();
-        let share = |peak: f64| (peak / file_bytes as f64 * 1e3).round() / 1e3;
-        line["peak_of_file"] = json!(peak.map(share));
+        line["peak_of_file"] = json!(share_of(shown["peak_bytes"].as_f64(), log.bytes));
     }
     bencher.say(&line);
     Ok(())

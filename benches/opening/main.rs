@@ -12,16 +12,15 @@
 //!
 //! `cargo bench -p benches --bench opening -- [--json FILE]` measures; anything else runs small.
 
-use std::fs::File;
-use std::io::{BufWriter, Error, Result};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::io::{Error, Result};
+use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use benches::big_log::{self, Size};
-use benches::{Bencher, memory};
+use benches::big_log;
+use benches::{Bencher, by_child, memory, share_of};
 use eframe::egui::{Context, Pos2, RawInput, Rect, Vec2, vec2};
 use onbeat::clock::monotonic_ns;
 use onbeat_viewer::app::{Start, ViewerApp};
@@ -60,18 +59,12 @@ fn bench(bencher: &Bencher) -> Result<()> {
     if !bencher.wants(NAME) {
         return Ok(());
     }
-    let size = bencher.pick(Size { requests: 500, events: 10 }, big_log::LARGE);
-    let folder = tempfile::tempdir()?;
-    let named = std::env::var_os("ONBEAT_BIG_LOG").map(PathBuf::from);
-    let path = named.unwrap_or_else(|| folder.path().join("large.beat"));
-    if !path.exists() {
-        big_log::write(size, BufWriter::new(File::create(&path)?))?;
-    }
-    let file_bytes = std::io::copy(&mut File::open(&path)?, &mut std::io::sink())?;
+    let log = big_log::at_hand(bencher)?;
     let rounds = bencher.pick(1, ROUNDS);
     for (way, child) in [("loading", OPEN), ("app", DRAW)] {
-        let rounds: Result<Vec<Value>> = (0..rounds).map(|_| opened_by(child, &path)).collect();
-        bencher.say(&result(bencher, way, &rounds?, file_bytes));
+        let rounds: Result<Vec<Value>> =
+            (0..rounds).map(|_| by_child(&[child.as_ref(), log.path.as_os_str()])).collect();
+        bencher.say(&result(bencher, way, &rounds?, log.bytes));
     }
     Ok(())
 }
@@ -85,7 +78,7 @@ fn result(bencher: &Bencher, way: &str, rounds: &[Value], file_bytes: u64) -> Va
     };
     let mut line = json!({
         "bench": NAME,
-        "way": way,
+        "case": format!("{NAME}-{way}"),
         "command": "cargo bench -p benches --bench opening",
         "size": bencher.pick("small", "real"),
         "requests": rounds[0]["requests"],
@@ -95,24 +88,18 @@ fn result(bencher: &Bencher, way: &str, rounds: &[Value], file_bytes: u64) -> Va
     });
     if bencher.pick(false, true) {
         let peak = numbers("peak_bytes").last().copied();
-        let share = |peak: f64| (peak / file_bytes as f64 * 1e3).round() / 1e3;
-        line["first_picture_ms"] = json!(numbers("first_ms"));
-        line["complete_ms"] = json!(numbers("complete_ms"));
+        for (name, key) in [("first_picture_ms", "first_ms"), ("complete_ms", "complete_ms")] {
+            let all = numbers(key);
+            line[format!("{name}_median")] = json!(all.get(all.len() / 2));
+            line[name] = json!(all);
+        }
         if let Some(pictures) = rounds[0].get("pictures") {
             line["pictures"] = pictures.clone();
         }
         line["peak_bytes"] = json!(peak);
-        line["peak_of_file"] = json!(peak.map(share));
+        line["peak_of_file"] = json!(share_of(peak, file_bytes));
     }
     line
-}
-
-fn opened_by(child: &str, path: &Path) -> Result<Value> {
-    let output = Command::new(std::env::current_exe()?).arg(child).arg(path).output()?;
-    if !output.status.success() {
-        return Err(Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
-    }
-    serde_json::from_slice(&output.stdout).map_err(Error::other)
 }
 
 /// Opens a log as the window's loading thread does and says how that went.

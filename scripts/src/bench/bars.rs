@@ -229,10 +229,10 @@ fn before_zero() -> Vec<Row> {
 /// A log of a million requests and thirty million content events.
 fn viewer() -> [Row; 4] {
     [
-        Row::new("30 million chunks in the viewer: until the first picture", "opening", " ms")
+        Row::new("30 million chunks in the viewer: until the first picture", "opening-app", " ms")
             .check("first_picture_ms_median", Bound::Most(1_000.0))
             .beside("complete_ms_median", " ms until all of it"),
-        Row::new("the same: peak memory over the log's size, opened", "opening", "x")
+        Row::new("the same: peak memory over the log's size, opened", "opening-app", "x")
             .check("peak_of_file", Bound::Most(1.5)),
         Row::new("the same: median and p99 of a frame, in every panel", "frames", " ms")
             .check("median_ms", Bound::Most(8.0))
