@@ -6,7 +6,8 @@
 //! connection is part of being late.
 
 use super::latency::span;
-use crate::run::{Connect, Run, Stall};
+use super::phases::Openings;
+use crate::run::{Run, Stall};
 use crate::units::RunNanos;
 
 /// What a request was doing.
@@ -98,7 +99,7 @@ pub fn phases(run: &Run, i: usize) -> Vec<Phase> {
     let (due, ready, sent) = (requests.due(i), requests.ready(i), requests.sent(i));
     add(PhaseKind::HeldBack, due.filter(|&due| ready.is_some_and(|ready| ready > due)), ready);
     add(PhaseKind::Late, requests.intended(i).filter(|_| sent.is_some()), sent);
-    if let Some(connect) = own_connect(run, i) {
+    if let Some(connect) = Openings::of(run).waited_for(run, i) {
         add(PhaseKind::Connect, Some(connect.start), Some(connect.end));
     }
     let byte = requests.first_byte(i);
@@ -112,23 +113,8 @@ pub fn phases(run: &Run, i: usize) -> Vec<Phase> {
     let done = requests.done(i);
     add(PhaseKind::Tail, last, done);
     add(PhaseKind::Answer, before_token.filter(|_| last.is_none()), done);
-    // A stretch without length is told only where it could have been long.
     phases.sort_by_key(|phase| phase.start);
     phases
-}
-
-/// The connection that was opened for request `i`: it had carried no other, and it was opened when
-/// the request was already to leave. `None` also where the log does not say.
-#[must_use]
-pub fn own_connect(run: &Run, i: usize) -> Option<&Connect> {
-    let requests = &run.requests;
-    if requests.connection_reused(i)? {
-        return None;
-    }
-    let (core, connection) = (requests.core(i)?, requests.connection(i)?);
-    let wanted = requests.due(i).or(requests.ready(i))?;
-    let is_own = |connect: &&Connect| connect.core == core && connect.connection == connection;
-    run.connects.iter().find(is_own).filter(|connect| connect.end > wanted)
 }
 
 /// The host stalls of request `i`'s core that lie in its life, from due to end.
@@ -201,6 +187,29 @@ mod tests {
     }
 
     #[test]
+    fn the_connection_that_was_opened_for_it_is_found_among_others_of_its_number() {
+        let mut sample = Sample::new();
+        let request = sample.plan(10 * MS);
+        sample.dispatch(request, 10 * MS, 15 * MS);
+        let (time, bytes, connection) = (RunNanos(16 * MS), 700, 7);
+        sample.push(CoreIndex(0), Record::SentEnd { request, time, bytes, connection });
+        for (start, end, class) in [
+            (1, 2, Class::Ok),
+            (10, 11, Class::ConnectRefused),
+            (12, 14, Class::Ok),
+            (40, 41, Class::Ok),
+        ] {
+            let (start, end) = (RunNanos(start * MS), RunNanos(end * MS));
+            let (target, errno) = (0, 0);
+            let opening = Record::Connect { connection, start, end, target, class, errno };
+            sample.push(CoreIndex(0), opening);
+        }
+        let run = Run::read(&sample.bytes()).expect("a log");
+        let connects = told(&run, 0).into_iter().filter(|phase| phase.0 == PhaseKind::Connect);
+        assert_eq!(connects.collect::<Vec<_>>(), [(PhaseKind::Connect, 12, 14)]);
+    }
+
+    #[test]
     fn stretches_never_run_backwards_and_lie_within_the_life() {
         for seed in 0..4 {
             let run = Run::read(&sample::log(seed, 300)).expect("a log");
@@ -212,7 +221,7 @@ mod tests {
                 assert!(chain.windows(2).all(|pair| pair[0].end <= pair[1].start), "request {i}");
                 assert!(phases.iter().all(|phase| phase.length_ns() >= Some(0)));
                 if run.requests.connection_reused(i) != Some(false) {
-                    assert_eq!(own_connect(&run, i), None);
+                    assert!(phases.iter().all(|phase| phase.kind != PhaseKind::Connect));
                 }
             }
         }
