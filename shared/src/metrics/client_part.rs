@@ -13,6 +13,7 @@ use super::latency::{count, nanos, send_ns, ttft_ns};
 use super::lateness::lateness_ns;
 use super::quantile::percentile;
 use crate::run::Run;
+use crate::units::RunNanos;
 
 /// The share of a TTFT from which on the client may have made a difference that matters.
 pub const NOTABLE_SHARE: f64 = 0.10;
@@ -38,8 +39,7 @@ impl ClientPart {
         // A server that answers before it has read the whole request may make the send the longer.
         let send_ns = send_ns(run, i)?.clamp(0, ttft);
         let first_token = requests.first_token(i)?;
-        let from = requests.sent(i)?.0.saturating_add(send_ns);
-        let from = crate::units::RunNanos(from);
+        let from = RunNanos(requests.sent(i)?.0.saturating_add(send_ns));
         let stalled = run.stalls.stalled_ns(requests.core(i)?, from, first_token);
         Some(Self {
             late_ns: lateness_ns(run, i)?.max(0),
@@ -59,8 +59,13 @@ impl ClientPart {
 /// left later than its answer then took. `None` where [`ClientPart::of`] has none or TTFT is zero.
 #[must_use]
 pub fn client_share(run: &Run, i: usize) -> Option<f64> {
+    share_and_part(run, i).map(|(share, _)| share)
+}
+
+fn share_and_part(run: &Run, i: usize) -> Option<(f64, ClientPart)> {
     let ttft = ttft_ns(run, i).filter(|&ttft| ttft > 0)?;
-    Some(nanos(ClientPart::of(run, i)?.sum_ns()) / nanos(ttft))
+    let part = ClientPart::of(run, i)?;
+    Some((nanos(part.sum_ns()) / nanos(ttft), part))
 }
 
 /// The client's share of TTFT over successful requests.
@@ -91,7 +96,7 @@ impl ClientShare {
         let mut all = Self::default();
         let mut shares = Vec::new();
         for i in successful {
-            let Some((share, part)) = client_share(run, i).zip(ClientPart::of(run, i)) else {
+            let Some((share, part)) = share_and_part(run, i) else {
                 all.unknown += 1;
                 continue;
             };
@@ -123,7 +128,7 @@ mod tests {
     use super::*;
     use crate::log::sample::{self, Sample};
     use crate::log::{Class, Record};
-    use crate::units::{CoreIndex, RequestIndex, RunNanos};
+    use crate::units::{CoreIndex, RequestIndex};
 
     const US: i64 = 1_000;
 
