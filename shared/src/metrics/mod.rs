@@ -21,6 +21,7 @@
 //! | [`scores`] | the same over columns, for goals that move |
 //! | [`quantile`] | percentiles, mean, deviation |
 //! | [`ranked`] | a distribution's values in order |
+//! | [`bootstrap`] | how sure a difference between two runs is |
 //! | [`adjusted`] | percentiles if failures had taken forever |
 //! | [`phases`] | the parts of one exchange, for pictures |
 //! | [`life`] | the stretches that one request's life is made of, from due to end |

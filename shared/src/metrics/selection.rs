@@ -22,13 +22,8 @@ impl<'a> Selection<'a> {
         Self { run, range, list: None }
     }
 
-    /// The requests of a list, ascending, which are those of a range.
-    #[must_use]
-    pub const fn listed(run: &'a Run, range: (RunNanos, RunNanos), list: &'a [u32]) -> Self {
-        Self { run, range: Some(range), list: Some(list) }
-    }
-
-    /// The requests of a list, ascending; with a range, those of a list that lie in it.
+    /// The requests of a list, ascending; with a range, all of them must lie in it. Without a list
+    /// as [`Self::new`].
     #[must_use]
     pub const fn of_list(
         run: &'a Run,

@@ -45,7 +45,7 @@ impl Slice {
     /// Its requests.
     #[must_use]
     pub fn selection<'a>(&'a self, run: &'a Run) -> Selection<'a> {
-        Selection::listed(run, (self.start, self.end), &self.requests)
+        Selection::of_list(run, Some((self.start, self.end)), Some(&self.requests))
     }
 
     /// Its two ends as numbers.
