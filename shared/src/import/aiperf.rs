@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::ImportError;
 use super::facts::{Facts, Failure, Request, of_millis, of_tokens};
+use crate::counted::{agreeing, counted};
 
 #[derive(Deserialize)]
 struct Line {
@@ -87,7 +88,8 @@ pub(super) fn facts(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Fact
             .to_owned(),
     ];
     if warm_up > 0 {
-        facts.warnings.push(format!("{warm_up} requests of the warm-up are left out"));
+        let (requests, are) = (counted(warm_up, "request"), agreeing(warm_up, "is", "are"));
+        facts.warnings.push(format!("{requests} of the warm-up {are} left out"));
     }
     if without_gaps {
         let words = "some requests have no gaps between chunks: between their first and last \

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use super::{ImportError, Kind, MEASURED_BY};
+use crate::counted::{agreeing, counted};
 use crate::foreign::printable;
 use crate::log::{
     BlockBuffer, ChunkKind, Class, Closing, DoneFlags, FinishReason, Footer, Host, Manifest,
@@ -140,8 +141,20 @@ impl Facts {
         let planned = self.requests.len() as u64;
         let mut run = Run::read(&log.finish(planned, started))
             .map_err(|error| ImportError::new(error.to_string()))?;
+        self.warnings.extend(self.without_ends());
         run.warnings.splice(0..0, self.warnings);
         Ok(run)
+    }
+
+    /// Words about failures whose end the file does not tell.
+    fn without_ends(&self) -> Option<String> {
+        let failed = self.requests.iter().filter(|request| request.failure.is_some());
+        let count = failed.filter(|request| request.done.is_none()).count() as u64;
+        let does = agreeing(count, "does not say when it", "do not say when they");
+        let counts =
+            agreeing(count, "it counts as ended when it was", "they count as ended when they were");
+        let requests = counted(count, "failed request");
+        (count > 0).then(|| format!("{requests} {does} ended: {counts} last heard of"))
     }
 
     fn manifest(&self, kind: Kind, name: &str, started_unix_ns: u64) -> Manifest {
@@ -224,6 +237,10 @@ impl Request {
                 reasoning_tokens: UNKNOWN_TOKENS,
             };
             log.push(&Record::Usage { request, time: end, usage });
+        }
+        if self.failure.is_none() && self.done.is_none() && self.chunks.is_empty() {
+            // It neither failed nor has anything of an answer: nobody knows when it ended.
+            return;
         }
         let (class, status, finish) = match &self.failure {
             None => (Class::Ok, Some(200), FinishReason::Unknown),

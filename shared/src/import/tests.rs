@@ -44,7 +44,7 @@ fn records_of_aiperf_become_a_run() {
     assert_eq!(measured_by(&run), Some("AIPerf"));
     let verdict = report(&run, &ReportOptions::default()).verdict;
     assert!(!verdict.schedule_held && verdict.reasons[0].contains("nobody can tell"));
-    assert!(run.warnings.iter().any(|words| words.contains("1 requests of the warm-up")));
+    assert!(run.warnings.iter().any(|words| words.starts_with("1 request of the warm-up is")));
 }
 
 #[test]
@@ -125,6 +125,17 @@ fn a_wrong_cell_is_named() {
 }
 
 #[test]
+fn an_end_that_is_not_told_is_no_end_at_once() {
+    let text = r#"{"metadata":{"request_start_ns":1000},"metrics":{}}
+        {"metadata":{"request_start_ns":2000},"metrics":{},"error":{"message":"boom"}}"#;
+    let run = open(text.as_bytes()).expect("a run");
+    assert_eq!((run.requests.done(0), e2e_ns(&run, 0)), (None, None), "nobody knows");
+    assert_eq!(run.requests.class(1), Some(Class::FailedElsewhere));
+    let words = "1 failed request does not say when it ended";
+    assert!(run.warnings.iter().any(|warning| warning.starts_with(words)), "{:?}", run.warnings);
+}
+
+#[test]
 fn other_files_are_of_no_kind() {
     for text in ["", "{}", "a,b\n1,2\n", "{\"hello\": 1}", "user_id,request_idx\n", "\u{feff}"] {
         assert_eq!(Kind::of(text.as_bytes()), None, "{text:?}");
@@ -148,6 +159,17 @@ fn number() -> impl Strategy<Value = String> {
     ]
 }
 
+/// A file is refused with words, or a run whose every number can be worked out.
+fn refused_or_reported(kind: Kind, text: &str) {
+    match read(kind, "f", text.as_bytes(), &|_| true) {
+        Ok(run) => {
+            let report = report(&run, &ReportOptions::default());
+            assert_eq!(report.schedule.sent, 1);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
 proptest! {
     /// Whatever the numbers are, the file is refused with words or is a run.
     #[test]
@@ -158,15 +180,15 @@ proptest! {
              \"metrics\":{{\"time_to_first_token\":{{\"value\":{c},\"unit\":\"s\"}},\
              \"request_latency\":{{\"value\":{d}}}}}}}"
         );
-        let _ = read(Kind::AiperfRecords, "f", aiperf.as_bytes(), &|_| true);
+        refused_or_reported(Kind::AiperfRecords, &aiperf);
         let bench = format!(
             "{{\"ttfts\":[{a}],\"itls\":[[{b}]],\"start_times\":[{c}],\"latencies\":[{d}]}}"
         );
-        let _ = read(Kind::VllmBench, "f", bench.as_bytes(), &|_| true);
+        refused_or_reported(Kind::VllmBench, &bench);
         let tester = format!(
             "user_id,request_idx,request_start_time,queue_time,token_timestamps\n\
              {text},{a},{b},{c},\"[{d}, {a}]\"\n"
         );
-        let _ = read(Kind::KvCacheTester, "f", tester.as_bytes(), &|_| true);
+        refused_or_reported(Kind::KvCacheTester, &tester);
     }
 }
