@@ -168,23 +168,13 @@ impl GoalFlags {
         Ok(goals)
     }
 
-    /// The goals as meant or, where none is named, those that the run was started with.
+    /// The goals as meant or, where none is named, those that were typed when the run was started.
     ///
     /// # Errors
     /// As [`Self::goals`].
     pub fn goals_or_of(&self, run: &Run) -> Result<Goals, EngineError> {
         let goals = self.goals()?;
-        if !goals.list().is_empty() {
-            return Ok(goals);
-        }
-        let typed = &run.manifest.config["goals"];
-        let own = Self {
-            goodput: typed["goodput"].as_str().map(str::to_owned),
-            slo_ttft: typed["slo_ttft"].as_f64(),
-            slo_decode_tps: typed["slo_decode_tps"].as_f64(),
-        };
-        // What another version wrote differently is no reason to refuse the log.
-        Ok(own.goals().unwrap_or_default())
+        Ok(if goals.is_empty() { Goals::typed(&run.manifest) } else { goals })
     }
 }
 

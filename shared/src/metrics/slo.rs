@@ -77,28 +77,37 @@ impl Goals {
         Ok(goals)
     }
 
-    /// The goals that a run was started with: those of its users, or those typed for its summary.
+    /// The goals that a run was started with: those typed for its summary and those of its users.
     /// None where the log does not say.
     #[must_use]
     pub fn of_run(manifest: &Manifest) -> Self {
-        let typed = &manifest.config["goals"];
-        let text = typed["goodput"].as_str().unwrap_or_default();
-        // What a later version may write differently is no reason to refuse the run.
-        let mut goals = Self::parse(text).unwrap_or_default();
-        let users = manifest.users.as_ref().map(|facts| &facts.goals);
-        let ttft_ms = match users.and_then(|goals| goals.ttft_ns) {
-            Some(ttft_ns) => Some(nanos(ttft_ns) / 1e6),
-            None => typed["slo_ttft"].as_f64().map(|seconds| seconds * 1e3),
-        };
-        let speed = users.and_then(|goals| goals.decode_tokens_per_s);
-        let speed = speed.or(typed["slo_decode_tps"].as_f64());
-        let more = [(GoalKind::AtMost(Metric::Ttft), ttft_ms), (GoalKind::DecodeSpeed, speed)];
-        for (kind, limit) in more {
-            if let Some(limit) = limit.filter(|limit| limit.is_finite() && *limit > 0.0) {
-                goals.add(Goal { kind, limit });
-            }
+        let mut goals = Self::typed(manifest);
+        if let Some(users) = &manifest.users {
+            let ttft_ms = users.goals.ttft_ns.map(|ttft_ns| nanos(ttft_ns) / 1e6);
+            goals.add_limits(ttft_ms, users.goals.decode_tokens_per_s);
         }
         goals
+    }
+
+    /// The goals that were typed for a run's summary; none where the log does not say.
+    #[must_use]
+    pub fn typed(manifest: &Manifest) -> Self {
+        let typed = &manifest.config["goals"];
+        let text = typed["goodput"].as_str().unwrap_or_default();
+        // What another version writes differently is no reason to refuse the run.
+        let mut goals = Self::parse(text).unwrap_or_default();
+        let ttft_ms = typed["slo_ttft"].as_f64().map(|seconds| seconds * 1e3);
+        goals.add_limits(ttft_ms, typed["slo_decode_tps"].as_f64());
+        goals
+    }
+
+    fn add_limits(&mut self, ttft_ms: Option<f64>, decode_tps: Option<f64>) {
+        let more = [(GoalKind::AtMost(Metric::Ttft), ttft_ms), (GoalKind::DecodeSpeed, decode_tps)];
+        for (kind, limit) in more {
+            if let Some(limit) = limit.filter(|limit| limit.is_finite() && *limit > 0.0) {
+                self.add(Goal { kind, limit });
+            }
+        }
     }
 
     /// The limit on a number, if there is one.
