@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::iter;
 
-use onbeat_shared::trace::blocks::{BlockIds, Blocks, Mixing};
+use onbeat_shared::trace::blocks::{BlockIds, Mixing};
 
 /// Rows by their leading blocks.
 #[derive(Debug, Default)]
@@ -118,21 +118,17 @@ impl Stretches {
         let upper = self.push(ids, Stretch { blocks: old.blocks - rest, end: depth, ..old });
         let first = old.first + u64::from(old.blocks - rest);
         self.nodes[node as usize] = Stretch { follows: upper, first, blocks: rest, end: old.end };
-        self.children.insert((upper, first_id(ids.slice(first, rest))), node);
+        self.children.insert((upper, ids.slice(first, rest).id(0)), node);
         upper
     }
 
     fn push(&mut self, ids: &BlockIds, stretch: Stretch) -> u32 {
         let number = u32::try_from(self.nodes.len()).expect("at most two for each row");
-        let id = first_id(ids.slice(stretch.first, stretch.blocks));
+        let id = ids.slice(stretch.first, stretch.blocks).id(0);
         self.nodes.push(stretch);
         self.children.insert((stretch.follows, id), number);
         number
     }
-}
-
-fn first_id(blocks: Blocks<'_>) -> u64 {
-    blocks.id(0)
 }
 
 #[cfg(test)]
