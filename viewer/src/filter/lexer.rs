@@ -27,7 +27,7 @@ pub(super) enum Kind<'a> {
 }
 
 /// Signs, longer ones first. `=` alone is taken for `==`, `&` for `&&`, `|` for `||`.
-const SIGNS: [(&str, &str); 15] = [
+const SIGNS: [(&str, &str); 18] = [
     ("&&", "&&"),
     ("||", "||"),
     ("==", "=="),
@@ -43,13 +43,13 @@ const SIGNS: [(&str, &str); 15] = [
     ("!", "!"),
     ("~", "~"),
     ("(", "("),
+    (")", ")"),
+    ("&", "&&"),
+    ("|", "||"),
 ];
-/// The rest of them.
-const MORE_SIGNS: [(&str, &str); 3] = [(")", ")"), ("&", "&&"), ("|", "||")];
 
 fn sign(rest: &str) -> Option<(usize, &'static str)> {
-    let signs = SIGNS.iter().chain(&MORE_SIGNS);
-    let found = signs.copied().find(|(written, _)| rest.starts_with(written));
+    let found = SIGNS.iter().copied().find(|(written, _)| rest.starts_with(written));
     found.map(|(written, means)| (written.len(), means))
 }
 

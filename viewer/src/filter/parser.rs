@@ -4,7 +4,7 @@
 
 use super::lexer::{Kind, Token, tokens};
 use super::suggest::{nearest, nearest_field};
-use super::test::{Amount, Compare, Match, Test, unit_named, units};
+use super::test::{Amount, Compare, Match, Test, unit_named};
 use super::{DEEPEST, Expression, FilterError, LONGEST, name, too_long};
 use crate::fields::{Field, Measure, Value};
 
@@ -352,15 +352,15 @@ fn number(digits: &str) -> Option<f64> {
 }
 
 /// How numbers of a measure are written, by example.
-fn example(measure: Measure) -> &'static str {
+const fn example(measure: Measure) -> &'static str {
     match measure {
         Measure::Duration => ", such as 500ms or 1.5 s",
         Measure::Instant => ", such as 12s or 1.5 min",
         Measure::Share => ", such as 50% or 0.5",
         Measure::Bytes => ", such as 64 KiB",
         Measure::Count => ", such as 800 or 8k",
-        Measure::Label | Measure::Speed if units(measure).is_empty() => ", without a unit",
-        Measure::Label | Measure::Speed => ", such as 40",
+        Measure::Label => ", without a unit",
+        Measure::Speed => ", such as 40",
     }
 }
 

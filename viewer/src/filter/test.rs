@@ -64,8 +64,14 @@ impl Amount {
     #[must_use]
     pub fn value(self) -> f64 {
         let Some(unit) = self.unit else { return self.number };
-        // A division of whole numbers is exact to the last bit where a product with 0.01 is not.
-        if unit.sign == "%" { self.number / 100.0 } else { self.number * unit.factor }
+        if unit.sign == "%" {
+            // A division of whole numbers is exact to the last bit where a product is not.
+            return self.number / 100.0;
+        }
+        let product = self.number * unit.factor;
+        // 4.1 times 1000 is a little less than 4100 in binary fractions.
+        let whole = product.round();
+        if (product - whole).abs() <= f64::EPSILON * whole.abs() { whole } else { product }
     }
 }
 
@@ -194,6 +200,28 @@ impl Test {
             Self::Text(field, how, wanted) => {
                 field.text(run, i).is_some_and(|text| how.holds(text, wanted))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_what_their_digits_say() {
+        for (number, sign, value) in [
+            (4.1, "k", 4_100.0),
+            (2.3, "M", 2_300_000.0),
+            (2.01, "ms", 2_010_000.0),
+            (16.1, "s", 16_100_000_000.0),
+            (0.1, "ns", 0.1),
+            (7.0, "%", 0.07),
+            (1.5, "KiB", 1_536.0),
+        ] {
+            let measures = [Measure::Duration, Measure::Count, Measure::Share, Measure::Bytes];
+            let unit = measures.into_iter().find_map(|measure| unit_named(measure, sign));
+            assert_eq!(Amount { number, unit }.value(), value, "{number} {sign}");
         }
     }
 }
