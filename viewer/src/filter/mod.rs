@@ -28,6 +28,7 @@ use onbeat_shared::run::Run;
 use crate::fields::Field;
 use test::Test;
 
+pub use printer::value;
 pub use suggest::{Completion, completions, is_boundary};
 
 /// The longest filter, in bytes, as typed and in its one form.

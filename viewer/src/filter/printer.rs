@@ -78,7 +78,8 @@ fn write_test(test: &Test, out: &mut String) {
 }
 
 /// A text as it can stand in a filter: in quotes unless it is a plain word.
-pub(super) fn value(text: &str) -> String {
+#[must_use]
+pub fn value(text: &str) -> String {
     let keyword = KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(text));
     if !text.is_empty()
         && !keyword

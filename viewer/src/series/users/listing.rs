@@ -13,6 +13,7 @@ use onbeat_shared::{
 };
 
 use super::{Sort, held::limit_words};
+use crate::filter;
 use crate::opened::OpenedRun;
 use crate::quantity;
 use crate::series::timeline::lanes::natural;
@@ -249,7 +250,7 @@ pub fn person_cell(opened: &OpenedRun, place: u32, column: usize) -> Option<Stri
 pub fn filter_of(opened: &OpenedRun, place: u32) -> Option<String> {
     let user = user(opened, place)?;
     let field = if user.parent.is_some() { "session" } else { "user" };
-    (!user.name.is_empty()).then(|| format!("{field} == {:?}", user.name))
+    (!user.name.is_empty()).then(|| format!("{field} == {}", filter::value(&user.name)))
 }
 
 #[cfg(test)]
@@ -307,6 +308,18 @@ mod tests {
             let agents: u32 = agents.map(|agent| agent.requests).sum();
             assert_eq!(found, (user.requests + agents) as usize, "{text}");
         }
+    }
+
+    #[test]
+    fn a_filter_finds_a_user_whatever_its_name_holds() {
+        let mut run = Run::read(&sample_users::log(3, 12)).expect("a readable log");
+        let name = "a\t\u{200b} \"b\" \\ c";
+        let user = run.users.as_mut().and_then(|users| users.users.first_mut());
+        user.expect("a user").name = name.to_owned();
+        let opened = OpenedRun::new(PathBuf::from("a.beat"), 0, run);
+        let filter = Filter::parse(&filter_of(&opened, 0).expect("a name")).expect("a filter");
+        let found = (0..opened.run.requests.len()).filter(|&i| filter.matches(&opened.run, i));
+        assert!(found.count() > 0);
     }
 
     #[test]
