@@ -9,6 +9,7 @@ use onbeat_shared::{
 
 use crate::opened::OpenedRun;
 use crate::selection::Selection;
+use crate::series::timeline::lanes::natural;
 
 /// A column of the table of sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -98,18 +99,6 @@ impl SessionRow {
         self.input
     }
 
-    /// Tokens that an endless cache would have had.
-    #[must_use]
-    pub fn ideal_tokens(&self) -> Option<u64> {
-        (self.ideal.whole > 0).then_some(self.ideal.part)
-    }
-
-    /// Tokens that the server says it had.
-    #[must_use]
-    pub fn reported_tokens(&self) -> Option<u64> {
-        (self.reported.whole > 0).then_some(self.reported.part)
-    }
-
     /// Share of its input that an endless cache would have had.
     #[must_use]
     pub fn ideal(&self) -> Option<f64> {
@@ -171,7 +160,8 @@ fn compared(run: &Run, a: &SessionRow, b: &SessionRow, sort: SessionSort) -> Ord
     let directed = |order: Ordering| if sort.descending { order.reverse() } else { order };
     let order = if sort.column == SessionColumn::Session {
         let (a, b) = (a.name(run), b.name(run));
-        missing_last(a.is_some(), b.is_some()).unwrap_or_else(|| directed(a.cmp(&b)))
+        let names = || natural(a.unwrap_or(""), b.unwrap_or(""));
+        missing_last(a.is_some(), b.is_some()).unwrap_or_else(|| directed(names()))
     } else {
         let (a, b) = (a.number(sort.column), b.number(sort.column));
         let numbers = || a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0));
@@ -193,7 +183,7 @@ const fn missing_last(a: bool, b: bool) -> Option<Ordering> {
 
 #[cfg(test)]
 mod tests {
-    use onbeat_shared::log::sample;
+    use onbeat_shared::{log::sample, units::SessionIndex};
 
     use super::super::opened;
     use super::*;
@@ -227,7 +217,22 @@ mod tests {
             .filter(|plan| plan.session == session)
             .filter_map(|plan| plan.ideal_cached_tokens)
             .sum();
-        assert_eq!(row.ideal_tokens(), Some(u64::from(ideal)));
+        assert_eq!(row.ideal.part, u64::from(ideal));
+    }
+
+    #[test]
+    fn numbers_in_names_count_by_their_value() {
+        let mut sample = sample::Sample::new();
+        sample.sessions = ["s10", "s9", "s1"].map(str::to_owned).to_vec();
+        for session in 0..3 {
+            let request = sample.send(0);
+            sample.plan[request.as_usize()].session = SessionIndex(session);
+        }
+        let opened = opened(&sample);
+        let sort = SessionSort { column: SessionColumn::Session, descending: false };
+        let rows = sessions(&opened, &Selection::default(), sort).rows;
+        let names: Vec<_> = rows.iter().filter_map(|row| row.name(&opened.run)).collect();
+        assert_eq!(names, ["s1", "s9", "s10"]);
     }
 
     #[test]

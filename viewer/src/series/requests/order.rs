@@ -1,6 +1,5 @@
 //! The order of the rows: stable, requests without a value last, whichever way it goes.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use super::Sort;
 use crate::fields::{Field, Value};
 use crate::opened::OpenedRun;
 use crate::selection::Selection;
+use crate::series::timeline::lanes::natural;
 
 /// The selection's requests, sorted. Those that do not differ in the field keep the plan's order,
 /// and so do those that have no value; these come last.
@@ -55,49 +55,16 @@ fn ranks<'a>(run: &'a Run, chosen: &[u32], field: Field) -> HashMap<&'a str, f64
     let texts = chosen.iter().filter_map(|&request| field.text(run, request as usize));
     let mut ranks: HashMap<&str, f64> = texts.map(|text| (text, 0.0)).collect();
     let mut sorted: Vec<&str> = ranks.keys().copied().collect();
-    sorted.sort_unstable_by(|a, b| by_number(a, b));
+    sorted.sort_unstable_by(|a, b| natural(a, b));
     for (place, text) in sorted.into_iter().enumerate() {
         ranks.insert(text, place as f64);
     }
     ranks
 }
 
-/// The order of people: numbers inside texts by their size, so that `user-9` comes before
-/// `user-10`.
-fn by_number(a: &str, b: &str) -> Ordering {
-    let (mut left, mut right) = (a.as_bytes(), b.as_bytes());
-    loop {
-        let (Some(&x), Some(&y)) = (left.first(), right.first()) else {
-            return left.len().cmp(&right.len()).then_with(|| a.cmp(b));
-        };
-        if x.is_ascii_digit() && y.is_ascii_digit() {
-            let (m, n) = (digits(left), digits(right));
-            let (p, q) = (significant(&left[..m]), significant(&right[..n]));
-            let order = p.len().cmp(&q.len()).then_with(|| p.cmp(q));
-            if order != Ordering::Equal {
-                return order;
-            }
-            (left, right) = (&left[m..], &right[n..]);
-        } else if x == y {
-            (left, right) = (&left[1..], &right[1..]);
-        } else {
-            return x.cmp(&y);
-        }
-    }
-}
-
-fn digits(text: &[u8]) -> usize {
-    text.iter().take_while(|letter| letter.is_ascii_digit()).count()
-}
-
-fn significant(digits: &[u8]) -> &[u8] {
-    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
-    &digits[zeros..]
-}
-
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::{cmp::Ordering, path::PathBuf};
 
     use onbeat_shared::log::{sample, sample_users};
 
@@ -142,7 +109,7 @@ mod tests {
         let order = match (field.number(run, a), field.number(run, b)) {
             (Some(a), Some(b)) => a.total_cmp(&b),
             _ => match (field.text(run, a), field.text(run, b)) {
-                (Some(a), Some(b)) => by_number(a, b),
+                (Some(a), Some(b)) => natural(a, b),
                 _ => Ordering::Equal,
             },
         };
@@ -151,13 +118,5 @@ mod tests {
         if order == Ordering::Equal && field.number(run, a).is_some() {
             assert!(a < b, "{field:?}: {a} and {b} keep their order");
         }
-    }
-
-    #[test]
-    fn numbers_in_names_count_as_numbers() {
-        let mut names = ["user-10", "user-9", "user-09", "user", "abc", "user-9b", "User-1", "é"];
-        names.sort_unstable_by(|a, b| by_number(a, b));
-        let right = ["User-1", "abc", "user", "user-09", "user-9", "user-9b", "user-10", "é"];
-        assert_eq!(names, right);
     }
 }

@@ -112,12 +112,6 @@ impl Lanes {
         &self.requests
     }
 
-    /// The place of a session's lane.
-    #[must_use]
-    pub fn of_session(&self, session: SessionIndex) -> Option<usize> {
-        self.heads.iter().position(|head| head.session == session)
-    }
-
     /// Places in [`Self::all`] of a lane's requests that may touch a stretch of time: every one
     /// that does lies between these, and all of these were sent before its end.
     #[must_use]
@@ -438,9 +432,9 @@ mod tests {
 
     #[test]
     fn numbers_in_names_count_by_their_value() {
-        let mut names = ["b2", "b10", "b1", "a", "b", "b01", "b1x", "b2-SA1", ""];
+        let mut names = ["b2", "b10", "é", "b1", "a", "b", "b01", "b1x", "B3", "b2-SA1", ""];
         names.sort_by(|a, b| natural(a, b));
-        assert_eq!(names, ["", "a", "b", "b01", "b1", "b1x", "b2", "b2-SA1", "b10"]);
+        assert_eq!(names, ["", "B3", "a", "b", "b01", "b1", "b1x", "b2", "b2-SA1", "b10", "é"]);
     }
 
     #[test]
