@@ -116,56 +116,59 @@ impl Passing {
 #[derive(Debug, Default)]
 pub struct Selections {
     everything: OnceLock<Arc<Passing>>,
-    passing: Mutex<Kept<Arc<Filter>, Arc<Passing>>>,
-    chosen: Mutex<Kept<Selection, Arc<[u32]>>>,
+    passing: Kept<Arc<Filter>, Arc<Passing>>,
+    chosen: Kept<Selection, Arc<[u32]>>,
 }
 
 /// How many of each are kept.
 const KEPT: usize = 4;
 
-/// Keys and values, newest last.
+/// The last few things that were made of a run, each for a key, newest last.
+///
+/// The lock is held while one is made, so that two threads do not make it twice: frames must not
+/// ask.
 #[derive(Debug)]
-struct Kept<K, V> {
-    entries: VecDeque<(K, V)>,
+pub(crate) struct Kept<K, V> {
+    entries: Mutex<VecDeque<(K, V)>>,
 }
 
 impl<K, V> Default for Kept<K, V> {
     fn default() -> Self {
-        Self { entries: VecDeque::new() }
+        Self { entries: Mutex::new(VecDeque::new()) }
     }
 }
 
-impl<K: PartialEq + Clone, V: Clone> Kept<K, V> {
-    /// The value of a key, made now if it is not there.
-    fn get(&mut self, key: &K, make: impl FnOnce() -> V) -> V {
-        if let Some(place) = self.entries.iter().position(|entry| entry.0 == *key)
-            && let Some(entry) = self.entries.remove(place)
-        {
-            self.entries.push_back(entry.clone());
-            return entry.1;
-        }
-        let value = make();
-        self.entries.push_back((key.clone(), value.clone()));
-        while self.entries.len() > KEPT {
-            self.entries.pop_front();
+impl<K: PartialEq, V: Clone> Kept<K, V> {
+    /// The value of a key, made now if it is not there; the oldest beyond `most` are dropped.
+    pub(crate) fn get(&self, most: usize, key: K, make: impl FnOnce() -> V) -> V {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = entries.iter().position(|entry| entry.0 == key);
+        let entry = known.and_then(|place| entries.remove(place)).unwrap_or_else(|| (key, make()));
+        let value = entry.1.clone();
+        entries.push_back(entry);
+        while entries.len() > most {
+            entries.pop_front();
         }
         value
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
 impl OpenedRun {
-    /// Which requests pass a filter.
-    ///
-    /// The lock is held while it is worked out, so that two threads do not do it twice: frames must
-    /// not ask.
+    /// Which requests pass a filter. Frames must not ask.
     #[must_use]
     pub fn passing(&self, filter: Option<&Arc<Filter>>) -> Arc<Passing> {
         let Some(filter) = filter else {
             let everything = || Arc::new(Passing::everything(&self.run));
             return Arc::clone(self.selections.everything.get_or_init(everything));
         };
-        let mut kept = self.selections.passing.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(filter, || Arc::new(Passing::of(&self.run, filter)))
+        let make = || Arc::new(Passing::of(&self.run, filter));
+        self.selections.passing.get(KEPT, Arc::clone(filter), make)
     }
 
     /// The places in the plan, ascending, of the requests that belong to a selection. Frames must
@@ -173,8 +176,7 @@ impl OpenedRun {
     #[must_use]
     pub fn chosen(&self, selection: &Selection) -> Arc<[u32]> {
         let passing = self.passing(selection.filter.as_ref());
-        let mut kept = self.selections.chosen.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(selection, || {
+        self.selections.chosen.get(KEPT, selection.clone(), || {
             let in_range = metrics::Selection::new(&self.run, selection.bounds());
             let chosen = in_range.requests().filter(|&i| passing.has(i));
             // A log numbers its requests in 32 bits.
@@ -197,11 +199,6 @@ impl OpenedRun {
         passing: &'a Passing,
     ) -> impl Iterator<Item = u32> + 'a {
         self.sent_in(range).iter().copied().filter(|&i| passing.has(i as usize))
-    }
-
-    /// The requests that pass and left, by when they left.
-    pub fn passing_by_sent<'a>(&'a self, passing: &'a Passing) -> impl Iterator<Item = u32> + 'a {
-        self.by_sent().iter().copied().filter(|&i| passing.has(i as usize))
     }
 }
 
@@ -264,7 +261,6 @@ mod tests {
             let passing = opened.passing(filter(&format!("turn == {turn}")).as_ref());
             assert!(!passing.is_everything());
         }
-        let kept = opened.selections.passing.lock().expect("unpoisoned");
-        assert_eq!(kept.entries.len(), KEPT);
+        assert_eq!(opened.selections.passing.count(), KEPT);
     }
 }

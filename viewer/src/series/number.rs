@@ -4,7 +4,7 @@
 //! which a request has many, and the requests in flight when it left. A number is looked at for
 //! successful requests, except where a failure has it just as well: what was sent and how late.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use onbeat_shared::metrics::{
     Metric, Ranked,
@@ -19,6 +19,7 @@ use super::picture::Cell;
 use crate::fields::{Field, Measure, Value};
 use crate::opened::OpenedRun;
 use crate::quantity::TimeUnit;
+use crate::selection::{Kept, Selection};
 use crate::state::Scale;
 
 /// A number of a request.
@@ -219,7 +220,7 @@ impl Number {
 #[derive(Debug, Default)]
 pub struct Numbers {
     in_flight: OnceLock<Vec<Option<u32>>>,
-    ranked: Mutex<Vec<(Number, Arc<Ranked>)>>,
+    ranked: Kept<Number, Arc<Ranked>>,
 }
 
 /// How many distributions of a whole run are kept.
@@ -233,19 +234,9 @@ impl Numbers {
     /// The values of a number over the whole run. Frames must not ask.
     #[must_use]
     pub fn of_whole(&self, opened: &OpenedRun, number: Number) -> Arc<Ranked> {
-        let kept = || self.ranked.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = kept().iter().find(|entry| entry.0 == number).map(|entry| Arc::clone(&entry.1));
-        if let Some(found) = found {
-            return found;
-        }
-        let everything = opened.chosen(&crate::selection::Selection::default());
-        let ranked = Arc::new(number.ranked(opened, &everything));
-        let mut kept = kept();
-        kept.push((number, Arc::clone(&ranked)));
-        if kept.len() > KEPT {
-            kept.remove(0);
-        }
-        ranked
+        self.ranked.get(KEPT, number, || {
+            Arc::new(number.ranked(opened, &opened.chosen(&Selection::default())))
+        })
     }
 }
 
@@ -320,6 +311,6 @@ mod tests {
         for number in Number::all().take(KEPT + 1) {
             let _ = opened.numbers.of_whole(&opened, number);
         }
-        assert_eq!(opened.numbers.ranked.lock().expect("unpoisoned").len(), KEPT);
+        assert_eq!(opened.numbers.ranked.count(), KEPT);
     }
 }

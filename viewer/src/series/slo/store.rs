@@ -1,13 +1,10 @@
 //! What goals need of a run and is worked out once: columns of numbers, groups of requests, the
 //! order in time of those that count, and where values lie among thresholds.
 //!
-//! Kept with the run, the last few of each; at a million requests a column is 8 MB. A lock is held
-//! while something is made, so that two threads do not make it twice: frames must not ask.
+//! Kept with the run, the last few of each; at a million requests a column is 8 MB. Frames must not
+//! ask.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
-};
+use std::sync::{Arc, OnceLock};
 
 use onbeat_shared::{
     metrics::{
@@ -21,46 +18,20 @@ use onbeat_shared::{
 
 use super::curve::Thresholds;
 use crate::opened::OpenedRun;
-use crate::selection::Selection;
+use crate::selection::{Kept, Selection};
 
 /// Columns kept.
 const COLUMNS: usize = 10;
 /// Groups and thresholds kept.
 const OTHERS: usize = 4;
 
-/// Keys and what was made for them, newest last.
-type Kept<K, V> = Mutex<VecDeque<(K, Arc<V>)>>;
-
 /// What was worked out.
 #[derive(Debug, Default)]
 pub struct Store {
-    columns: Kept<(GoalKind, bool), Column>,
-    groups: Kept<Selection, Group>,
-    thresholds: Kept<(Selection, GoalKind), Thresholds>,
+    columns: Kept<(GoalKind, bool), Arc<Column>>,
+    groups: Kept<Selection, Arc<Group>>,
+    thresholds: Kept<(Selection, GoalKind), Arc<Thresholds>>,
     counted: OnceLock<Box<[u32]>>,
-}
-
-/// The value of a key, made now if it is not there; the oldest beyond `most` are dropped.
-fn kept<K: PartialEq, V>(
-    entries: &Kept<K, V>,
-    most: usize,
-    key: K,
-    make: impl FnOnce() -> V,
-) -> Arc<V> {
-    let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(place) = entries.iter().position(|entry| entry.0 == key)
-        && let Some(entry) = entries.remove(place)
-    {
-        let value = Arc::clone(&entry.1);
-        entries.push_back(entry);
-        return value;
-    }
-    let value = Arc::new(make());
-    entries.push_back((key, Arc::clone(&value)));
-    while entries.len() > most {
-        entries.pop_front();
-    }
-    value
 }
 
 /// Goals with their columns.
@@ -87,8 +58,8 @@ impl OpenedRun {
     /// The numbers that goals of a kind compare.
     #[must_use]
     pub fn column(&self, kind: GoalKind, effective: bool) -> Arc<Column> {
-        let make = || Column::of(&self.run, kind, effective);
-        kept(&self.scores.columns, COLUMNS, (kind, effective), make)
+        let make = || Arc::new(Column::of(&self.run, kind, effective));
+        self.scores.columns.get(COLUMNS, (kind, effective), make)
     }
 
     /// Goals with their columns; `effective` counts the wait for the sending into TTFT.
@@ -104,9 +75,9 @@ impl OpenedRun {
     /// The requests of a selection, as far as goals are concerned.
     #[must_use]
     pub fn group(&self, selection: &Selection) -> Arc<Group> {
-        kept(&self.scores.groups, OTHERS, selection.clone(), || {
+        self.scores.groups.get(OTHERS, selection.clone(), || {
             let chosen = self.chosen(selection);
-            Group::of(&self.run, chosen.iter().map(|&i| i as usize))
+            Arc::new(Group::of(&self.run, chosen.iter().map(|&i| i as usize)))
         })
     }
 
@@ -116,7 +87,8 @@ impl OpenedRun {
         let group = self.group(selection);
         let column = self.column(kind, false);
         let key = (selection.clone(), kind);
-        kept(&self.scores.thresholds, OTHERS, key, || Thresholds::of(&column, &group))
+        let make = || Arc::new(Thresholds::of(&column, &group));
+        self.scores.thresholds.get(OTHERS, key, make)
     }
 
     /// Every request that counts in shares and has a place in time, by that.

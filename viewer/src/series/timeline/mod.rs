@@ -11,10 +11,7 @@ mod checks;
 pub mod lanes;
 pub mod words;
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
-};
+use std::sync::{Arc, OnceLock};
 
 use onbeat_shared::{
     metrics::{
@@ -25,6 +22,7 @@ use onbeat_shared::{
 };
 
 use crate::opened::OpenedRun;
+use crate::selection::Kept;
 use crate::state::TimeRange;
 use bars::Shown;
 use lanes::{Lanes, Order, Which};
@@ -186,7 +184,7 @@ const KEPT: usize = 2;
 /// What all pictures of one run's timeline need, each worked out when it is first asked for.
 #[derive(Debug, Default)]
 pub struct Cache {
-    lanes: Mutex<VecDeque<(Which, Arc<Lanes>)>>,
+    lanes: Kept<Which, Arc<Lanes>>,
     openings: OnceLock<Openings>,
     waits: OnceLock<Vec<Wait>>,
 }
@@ -194,16 +192,7 @@ pub struct Cache {
 impl Cache {
     /// The lanes; a second asker waits for the first.
     fn lanes(&self, opened: &OpenedRun, which: &Which) -> Arc<Lanes> {
-        let mut kept = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, lanes)) = kept.iter().find(|(known, _)| known == which) {
-            return Arc::clone(lanes);
-        }
-        let lanes = Arc::new(lanes::lanes(opened, which));
-        kept.push_back((which.clone(), Arc::clone(&lanes)));
-        while kept.len() > KEPT {
-            kept.pop_front();
-        }
-        lanes
+        self.lanes.get(KEPT, which.clone(), || Arc::new(lanes::lanes(opened, which)))
     }
 
     /// The run's connections.
