@@ -154,12 +154,6 @@ impl<Q: Question> Derived<Q> {
         self.desk.want(question)
     }
 
-    /// Whether something is shown in every place, be it an answer to an older question.
-    #[must_use]
-    pub fn is_filled(&self) -> bool {
-        self.desk.lock().slots.values().all(|slot| !slot.answers.is_empty())
-    }
-
     /// Whether every question asked so far has its answer.
     #[must_use]
     pub fn is_idle(&self) -> bool {

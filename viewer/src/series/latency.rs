@@ -5,10 +5,7 @@
 //! window that slides over the view. Failures have no latency: they are drawn as crosses below the
 //! data and counted in the table.
 
-use std::{
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use egui_plot::PlotPoint;
 use onbeat_shared::{
@@ -42,9 +39,6 @@ pub struct Choice {
 /// Above this many requests in view a density picture replaces the marks: egui tessellates every
 /// mark in every frame.
 pub const POINTS_MAX: usize = 20_000;
-/// Cells of the density picture: about one per 3 × 3 points of a plot on a laptop.
-const DENSITY_COLUMNS: usize = 320;
-const DENSITY_ROWS: usize = 96;
 /// Windows next to each other across a view, at most.
 const WINDOWS: i64 = 50;
 /// Requests a window should hold, so that its percentiles mean something.
@@ -304,43 +298,16 @@ fn marks(
     if samples.is_empty() {
         return Marks::None;
     }
-    if shown > POINTS_MAX {
-        return Marks::Density(density(samples, wide, axis, bounds));
-    }
-    let placed = |sample: &Sample| {
+    let placed = samples.iter().filter_map(|sample| {
         let y = axis.place(sample.nanos)?;
         Some((PlotPoint::new(seconds(sample.sent), y), sample.request))
-    };
-    let (points, requests) = samples.iter().filter_map(placed).unzip();
-    Marks::Points { points, requests }
-}
-
-/// Counts the samples in a grid over the whole drawn stretch. Those above or below the bounds (they
-/// lie outside the view) count at the edge.
-fn density(samples: &[Sample], wide: TimeRange, axis: HeightAxis, ys: (f64, f64)) -> Density {
-    let xs = (seconds(wide.start), seconds(wide.end));
-    let (columns, rows) = (2 * DENSITY_COLUMNS, DENSITY_ROWS);
-    let mut counts = vec![0; columns * rows];
-    for sample in samples {
-        let Some(y) = axis.place(sample.nanos) else { continue };
-        let column = cell((seconds(sample.sent) - xs.0) / (xs.1 - xs.0), columns);
-        let row = cell((ys.1 - y) / (ys.1 - ys.0), rows);
-        counts[row * columns + column] += 1;
+    });
+    if shown > POINTS_MAX {
+        let xs = (seconds(wide.start), seconds(wide.end));
+        return Marks::Density(Density::of(placed.map(|(point, _)| point), xs, bounds));
     }
-    let mut hasher = DefaultHasher::new();
-    (xs.0.to_bits(), xs.1.to_bits(), ys.0.to_bits(), ys.1.to_bits(), &counts).hash(&mut hasher);
-    Density { columns, rows, xs, ys, counts, fingerprint: hasher.finish() }
-}
-
-/// The cell at a share of the whole, the ends' for what lies beyond them.
-fn cell(share: f64, cells: usize) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a float-to-integer cast saturates, which is what is wanted"
-    )]
-    let cell = (share * cells as f64).floor() as usize;
-    cell.min(cells - 1)
+    let (points, requests) = placed.unzip();
+    Marks::Points { points, requests }
 }
 
 /// One row for each window next to each other: how many requests, and their spread.

@@ -9,7 +9,6 @@ use egui_plot::PlotPoint;
 use onbeat_shared::metrics::{Ranked, quantile};
 
 use super::axes::{Axis, AxisScale, decimal_step};
-use crate::decimate;
 
 /// Most points of one curve.
 pub const POINTS_MAX: usize = 2_000;
@@ -19,21 +18,6 @@ const COLUMNS: u32 = 900;
 const BINS: (f64, f64) = (12.0, 90.0);
 /// How far the last percentile reaches beyond the last nine that the values can tell.
 const LAST_NINE: f64 = 0.5;
-
-/// Points of a curve, thinned to at most [`POINTS_MAX`]; the first, lowest, highest and last of
-/// every column stay. Points must be sorted by `x`.
-#[must_use]
-pub fn thin(points: &[PlotPoint]) -> Vec<PlotPoint> {
-    let (Some(first), Some(last)) = (points.first(), points.last()) else {
-        return Vec::new();
-    };
-    if points.len() <= POINTS_MAX {
-        return points.to_vec();
-    }
-    // The first and the last column may be cut in two by their neighbours beyond the edge.
-    let columns = POINTS_MAX / decimate::PER_COLUMN - 2;
-    decimate::min_max(points, first.x, last.x, columns)
-}
 
 /// Where the rightmost percentile of so many values stands on an axis of percentiles.
 #[must_use]
@@ -394,31 +378,5 @@ mod tests {
                 assert!(group.count >= 10 || groups.len() == 1, "seed {seed}: {}", group.count);
             }
         }
-    }
-
-    #[test]
-    fn a_thinned_curve_keeps_its_ends_and_its_extremes() {
-        for seed in 0..50 {
-            let mut dice = Dice(seed);
-            let mut x = 0.0;
-            let points: Vec<PlotPoint> = (0..30_000)
-                .map(|_| {
-                    x += dice.unit();
-                    let y = if dice.place(5_000) == 0 { 1e9 } else { dice.unit() };
-                    PlotPoint::new(x, y)
-                })
-                .collect();
-            let kept = thin(&points);
-            assert!(kept.len() <= POINTS_MAX, "seed {seed}: {}", kept.len());
-            assert_eq!(kept.first(), points.first());
-            assert_eq!(kept.last(), points.last());
-            let extremes = |list: &[PlotPoint]| {
-                list.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), point| {
-                    (low.min(point.y), high.max(point.y))
-                })
-            };
-            assert_eq!(extremes(&kept), extremes(&points), "seed {seed}");
-        }
-        assert!(thin(&[]).is_empty());
     }
 }

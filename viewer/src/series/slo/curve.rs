@@ -18,7 +18,7 @@ use super::{Way, limits};
 use crate::opened::OpenedRun;
 use crate::quantity::{self, TimeUnit};
 use crate::selection::Selection;
-use crate::series::axes::{Across, Axis, Unit};
+use crate::series::axes::{Across, Axis, Unit, decimal_step};
 use crate::series::from_zero;
 use crate::series::picture::{Cell, Heading, HeightAxis, Line, Picture, Readout, Rows};
 use crate::theme::data_colour;
@@ -144,10 +144,7 @@ fn round_between(low: f64, high: f64, is_log: bool) -> Vec<f64> {
         }
         return found;
     }
-    let least = (high - low) / 20.0;
-    let power = 10_f64.powf(least.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
-    let step = step.into_iter().find(|&step| step >= least).unwrap_or(least);
+    let step = decimal_step((high - low) / 20.0);
     let mut place = (low / step).ceil();
     while place * step <= high && found.len() < 10 * ROWS {
         found.push(limits::rounded(place * step, 6));
