@@ -164,8 +164,6 @@ fn values(opened: &OpenedRun, number: Number, selection: &Selection) -> Arc<Rank
 
 /// Percentiles in the table.
 const SHARES: [f64; 11] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0];
-/// Rows of the table of cumulative shares.
-const STEPS: u64 = 24;
 
 impl Curves {
     fn of(number: Number, scale: Scale, runs: &[Arc<Ranked>]) -> Self {
@@ -179,7 +177,7 @@ impl Curves {
         let empty = runs
             .iter()
             .all(|ranked| ranked.is_empty())
-            .then(|| format!("No request of these runs has a {}.", number.name().to_lowercase()));
+            .then(|| "No data: no request of these runs has this number".to_owned());
         let summary = summary(number, runs);
         let longest = runs.iter().map(|ranked| ranked.count()).max().unwrap_or(0);
         let cdf = Picture {
@@ -241,7 +239,8 @@ fn cdf_rows(number: Number, axis: Axis, range: Option<(f64, f64)>, runs: &[Arc<R
     let mut columns = vec![Heading::new("at most", number.cell())];
     columns.extend(LETTERS.iter().zip(runs).map(|(name, _)| Heading::new(*name, Cell::Share)));
     let mut rows = Rows::new(columns);
-    let edges = range.map(|range| xy::bins(axis, range, STEPS)).unwrap_or_default();
+    let longest = runs.iter().map(|ranked| ranked.count()).max().unwrap_or(0);
+    let edges = range.map(|range| xy::bins(axis, range, longest)).unwrap_or_default();
     for limit in edges.iter().skip(1).map(|&edge| axis.value(edge)) {
         let mut row = vec![Some(limit)];
         row.extend(runs.iter().map(|ranked| {
