@@ -2,7 +2,6 @@
 
 use onbeat_shared::{
     metrics::{
-        concurrency,
         life::{self, Phase, PhaseKind},
         throughput,
     },
@@ -13,6 +12,7 @@ use onbeat_shared::{
 use crate::fields::{Field, escaped};
 use crate::opened::OpenedRun;
 use crate::quantity;
+use crate::series::number::Number;
 use crate::state::TimeRange;
 
 /// Content events that are told apart in a waterfall: more than it has pixels.
@@ -226,17 +226,10 @@ fn facts(opened: &OpenedRun, i: usize) -> Vec<Group> {
         group("Times", WHEN),
         group("Identity", WHO),
     ];
-    groups[3].facts.push(("In flight then", in_flight(opened, i)));
+    let in_flight = Number::InFlight.value(opened, i);
+    groups[3].facts.push(("In flight then", in_flight.map(quantity::number)));
     groups.extend(recorded(run, i));
     groups
-}
-
-/// Requests in flight right after it was sent, itself included.
-fn in_flight(opened: &OpenedRun, i: usize) -> Option<String> {
-    let sent = opened.run.requests.sent(i)?;
-    let load = opened.load(&opened.passing(None));
-    let now = load.levels(opened, concurrency::Phase::InFlight).at(sent).max(1);
-    Some(quantity::count(u64::from(now)))
 }
 
 /// What the trace recorded of the original answer.
