@@ -12,8 +12,7 @@ use crate::opened::{OpenedRun, Stand};
 use crate::problem::{Kind, Problem};
 use crate::source::Source;
 
-/// The largest such file that is read: its numbers take about as much memory again, and no tool
-/// writes that many requests in a run.
+/// The largest such file that is read: it is in memory whole, beside the run that is made of it.
 const LARGEST: u64 = 4 << 30;
 /// Bytes that are read between two reports of progress.
 const PIECE: usize = 16 << 20;

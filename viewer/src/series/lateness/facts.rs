@@ -19,7 +19,8 @@ pub type Fact = (&'static str, String);
 #[must_use]
 pub fn facts(run: &Run, report: &Report) -> Vec<Fact> {
     let precision = &report.run.precision;
-    let or_unknown = |words: &Option<String>| words.as_deref().map_or_else(not_asked, memory_words);
+    let or_not_asked =
+        |words: &Option<String>| words.as_deref().map_or_else(not_asked, memory_words);
     let mut facts = vec![
         ("pacing", pacing_words(&precision.pacing)),
         ("sockets", named(&precision.driver)),
@@ -34,9 +35,9 @@ pub fn facts(run: &Run, report: &Report) -> Vec<Fact> {
         ),
         ("a stall is above", quantity::duration(precision.stall_threshold_ns as f64)),
         ("lateness limit", quantity::duration(report.notes.max_lateness_us as f64 * 1e3)),
-        ("memory locked", or_unknown(&precision.memory_lock)),
-        ("memory node", or_unknown(&precision.memory_node)),
-        ("real time", or_unknown(&precision.realtime)),
+        ("memory locked", or_not_asked(&precision.memory_lock)),
+        ("memory node", or_not_asked(&precision.memory_node)),
+        ("real time", or_not_asked(&precision.realtime)),
         ("wall clock drift", drift_words(run)),
     ];
     if let Some((used, taken)) = processor(run) {
