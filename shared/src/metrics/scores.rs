@@ -7,11 +7,10 @@
 //! goal and meet all others. It reads nothing but columns.
 
 use super::goal::GoalKind;
-use super::latency::{count, nanos};
+use super::latency::count;
 use super::slo::{counts, failed, was_cut_off};
-use super::throughput::{last_stamp, per_second};
+use super::throughput::{Window, per_second};
 use crate::run::Run;
-use crate::units::RunNanos;
 
 /// The number that goals of one kind compare, for every request of a run.
 #[derive(Clone, Debug)]
@@ -97,7 +96,7 @@ impl Group {
     pub fn of(run: &Run, requests: impl IntoIterator<Item = usize>) -> Self {
         let mut group = Self::default();
         let mut successful = Vec::new();
-        let mut window: Option<(RunNanos, RunNanos)> = None;
+        let mut window = None;
         for i in requests {
             let (counted, failed) = (counts(run, i), failed(run, i));
             let succeeded = run.requests.is_ok(i);
@@ -108,17 +107,10 @@ impl Group {
             if succeeded {
                 successful.extend(u32::try_from(i));
             }
-            if let Some(start) = run.requests.sent(i) {
-                let end = last_stamp(run, i).unwrap_or(start);
-                let (first, last) = window.unwrap_or((start, end));
-                window = Some((first.min(start), last.max(end)));
-            }
+            window = Window::with(window, run, i);
         }
         group.successful = successful.into();
-        group.seconds = window
-            .and_then(|(start, end)| end.0.checked_sub(start.0))
-            .filter(|&length| length > 0)
-            .map(|length| nanos(length) / 1e9);
+        group.seconds = window.and_then(Window::seconds);
         group
     }
 
@@ -205,6 +197,7 @@ mod tests {
     use crate::log::{Class, sample_users};
     use crate::metrics::slo::{Attainment, Goals};
     use crate::metrics::{ReportOptions, Selection, report};
+    use crate::units::RunNanos;
 
     const MS: i64 = 1_000_000;
 

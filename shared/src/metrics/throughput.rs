@@ -28,16 +28,15 @@ impl Window {
     #[must_use]
     pub fn of(selection: &Selection<'_>) -> Option<Self> {
         let run = selection.run();
-        let mut window: Option<Self> = None;
-        for i in selection.requests() {
-            let Some(start) = run.requests.sent(i) else { continue };
-            let end = last_stamp(run, i).unwrap_or(start);
-            window = Some(window.map_or(Self { start, end }, |window| Self {
-                start: window.start.min(start),
-                end: window.end.max(end),
-            }));
-        }
-        window
+        selection.requests().fold(None, |window, i| Self::with(window, run, i))
+    }
+
+    /// A window that holds request `i` as well, if that left.
+    pub(super) fn with(window: Option<Self>, run: &Run, i: usize) -> Option<Self> {
+        let Some(start) = run.requests.sent(i) else { return window };
+        let end = last_stamp(run, i).unwrap_or(start);
+        let (first, last) = window.map_or((start, end), |window| (window.start, window.end));
+        Some(Self { start: first.min(start), end: last.max(end) })
     }
 
     /// Its length in seconds; `None` if that is not above zero.
