@@ -54,12 +54,11 @@ impl Kind {
         let head = &head[..head.len().min(HEAD_BYTES)];
         let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
         let has = |words: &str| head.windows(words.len()).any(|part| part == words.as_bytes());
-        let has_all = |words: &[&str]| words.iter().all(|words| has(words));
         if head.first() == Some(&b'{') {
-            if has_all(&["\"metadata\"", "\"request_start_ns\""]) {
+            if has("\"metadata\"") && has("\"request_start_ns\"") {
                 return Some(Self::AiperfRecords);
             }
-            let is_bench = has_all(&["\"num_prompts\""]) && (has("\"backend\"") || has("\"date\""));
+            let is_bench = has("\"num_prompts\"") && (has("\"backend\"") || has("\"date\""));
             return is_bench.then_some(Self::VllmBench);
         }
         let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
