@@ -61,10 +61,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
 fn programs(root: &Path) -> Result<PathBuf, String> {
     let build = ["build", "--workspace", "--locked", "--quiet", "--bins"];
     process::run(process::cargo(root).args(build))?;
-    let metadata = ["metadata", "--format-version", "1", "--locked", "--no-deps"];
-    let metadata = process::output(process::cargo(root).args(metadata))?;
-    let metadata: serde_json::Value = serde_json::from_str(&metadata)
-        .map_err(|error| format!("could not read cargo metadata: {error}"))?;
+    let metadata = process::metadata(root)?;
     let target = metadata["target_directory"].as_str().ok_or("cargo metadata names no target")?;
     Ok(Path::new(target).join("debug"))
 }

@@ -176,10 +176,7 @@ fn has_bare_ampersand(text: &str) -> bool {
 
 /// Files that the manifests want in a package and that are not there; manifests without a package.
 fn asset_problems(root: &Path) -> Result<Vec<String>, String> {
-    let arguments = ["metadata", "--format-version", "1", "--locked", "--no-deps"];
-    let metadata = process::output(process::cargo(root).args(arguments))?;
-    let metadata: serde_json::Value = serde_json::from_str(&metadata)
-        .map_err(|error| format!("could not read cargo metadata: {error}"))?;
+    let metadata = process::metadata(root)?;
     let empty = Vec::new();
     let packages = metadata["packages"].as_array().unwrap_or(&empty);
     let mut problems = Vec::new();

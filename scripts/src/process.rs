@@ -70,6 +70,13 @@ pub(crate) fn exists(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
+/// What Cargo says of the workspace's own packages.
+pub(crate) fn metadata(root: &Path) -> Result<serde_json::Value, String> {
+    let arguments = ["metadata", "--format-version", "1", "--locked", "--no-deps"];
+    serde_json::from_str(&output(cargo(root).args(arguments))?)
+        .map_err(|error| format!("could not read cargo metadata: {error}"))
+}
+
 /// `cargo clippy`, `apt-get install`: the program and its verb, for messages.
 fn name_of(command: &Command) -> String {
     let program = Path::new(command.get_program());
