@@ -2,9 +2,9 @@
 //!
 //! Promises that the run does not depend on where the bytes were cut: fed in any pieces, the log
 //! gives the run that [`Run::read`] gives. A picture shares with the reader those requests and
-//! content events that cannot change, so of these it costs only what has changed since the last one;
-//! what users did is put together anew. It does no IO and holds none of the bytes: the caller gives
-//! those from [`Reader::offset`] on.
+//! content events that cannot change, so of these it costs only what has changed since the last
+//! one; what users did is put together anew. It does no IO and holds none of the bytes: the caller
+//! gives those from [`Reader::offset`] on.
 
 use std::sync::Arc;
 
