@@ -13,7 +13,6 @@ use onbeat_viewer::{
     panels, quantity,
     series::cache::{SessionColumn, SessionSort},
     state::TimeRange,
-    tabs::Tab,
 };
 
 use crate::pictures::{THEMES, compare, play};
@@ -30,10 +29,7 @@ fn open(play: &mut Play) {
 /// Chooses from the fourth second to the ninth.
 fn choose(play: &mut Play) {
     let range = TimeRange::between(RunNanos(4 * SECOND), RunNanos(9 * SECOND));
-    match play.state_mut().app_mut().tabs.shown_mut() {
-        Some(Tab::Open(open)) => open.choices.choose(range),
-        _ => panic!("no run is open"),
-    }
+    play.state_mut().choices_mut().choose(range);
     play.run();
 }
 
@@ -94,11 +90,11 @@ fn what_nobody_reports_is_a_word() {
 fn the_cache_looks_as_it_did() {
     let mut results = SnapshotResults::new();
     for (theme, name) in THEMES {
-        let Some(mut play) = play(theme, &sample::log(7, 1_200)) else { return };
+        let mut play = play(theme, &sample::log(7, 1_200));
         open(&mut play);
         results.add(compare(&mut play, &format!("cache-{name}")));
     }
-    let Some(mut play) = play(ThemePreference::Light, &Sample::new().bytes()) else { return };
+    let mut play = play(ThemePreference::Light, &Sample::new().bytes());
     open(&mut play);
     results.add(compare(&mut play, "cache-empty-light"));
 }

@@ -16,7 +16,6 @@ use onbeat_shared::{
 use onbeat_viewer::{
     app::Start,
     output::{PATH_FIELD, order::Form},
-    tabs::Tab,
 };
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
@@ -284,10 +283,7 @@ fn tables_of_a_filter_have_the_requests_that_pass() {
     let desk = Desk::new();
     let mut play = desk.play();
     choose_range(&mut play);
-    match play.state_mut().app_mut().tabs.shown_mut() {
-        Some(Tab::Open(open)) => open.choices.type_filter("turn == 0"),
-        _ => panic!("no run is open"),
-    }
+    play.state_mut().choices_mut().type_filter("turn == 0");
     play.run_ok();
     let selection = play.state().choices().selection();
     let run = desk.read();
@@ -349,7 +345,7 @@ fn the_keyboard_alone_writes_a_file() {
 fn the_sheet_looks_as_it_did() {
     let mut results = SnapshotResults::new();
     for (theme, name) in pictures::THEMES {
-        let Some(mut play) = pictures::play(theme, &sample::log(7, 300)) else { return };
+        let mut play = pictures::play(theme, &sample::log(7, 300));
         choose_range(&mut play);
         open_sheet(&mut play);
         proposed(&mut play, Path::new("sample-overview.png"));

@@ -48,14 +48,14 @@ impl TestRenderer for Software {
     }
 }
 
-pub(crate) fn play(theme: ThemePreference, bytes: &[u8]) -> Option<Play> {
+pub(crate) fn play(theme: ThemePreference, bytes: &[u8]) -> Play {
     let start = Start { theme: Some(theme), inline: true, ..Start::default() };
     let run = stage::of_bytes(bytes, "sample.beat");
     let mut play = stage::start(start, vec![run], |builder| {
         builder.renderer(Software::default()).with_render_cursor(false)
     });
     play.run();
-    Some(play)
+    play
 }
 
 pub(crate) fn compare(play: &mut Play, name: &str) -> SnapshotResult {
@@ -70,7 +70,7 @@ pub(crate) const THEMES: [(ThemePreference, &str); 2] =
 fn overview_and_latency_look_as_they_did() {
     let mut results = SnapshotResults::new();
     for (theme, name) in THEMES {
-        let Some(mut play) = play(theme, &sample::log(7, REQUESTS)) else { return };
+        let mut play = play(theme, &sample::log(7, REQUESTS));
         results.add(compare(&mut play, &format!("overview-{name}")));
         play.key_press(Key::Num2);
         play.run();
@@ -80,7 +80,7 @@ fn overview_and_latency_look_as_they_did() {
 
 #[test]
 fn a_chosen_range_and_tables_look_as_they_did() {
-    let Some(mut play) = play(ThemePreference::Light, &sample::log(7, REQUESTS)) else { return };
+    let mut play = play(ThemePreference::Light, &sample::log(7, REQUESTS));
     play.key_press(Key::Num2);
     play.run();
     for _ in 0..5 {
@@ -103,7 +103,7 @@ fn a_chosen_range_and_tables_look_as_they_did() {
 fn torn_logs_problems_and_the_sheet_look_as_they_did() {
     let whole = sample::log(7, REQUESTS);
     let torn = &whole[..whole.len() * 6 / 10 + 1_234];
-    let Some(mut play) = play(ThemePreference::Light, torn) else { return };
+    let mut play = play(ThemePreference::Light, torn);
     let mut results = SnapshotResults::new();
     results.add(compare(&mut play, "overview-torn-light"));
     play.key_press(Key::Questionmark);

@@ -195,10 +195,7 @@ fn a_request_is_shown_even_when_the_filter_hides_it() {
         let run = &play.state().run().run;
         (0..1_000_u32).find(|&i| run.requests.is_ok(i as usize)).expect("a success")
     };
-    let app = play.state_mut().app_mut();
-    if let Some(onbeat_viewer::tabs::Tab::Open(open)) = app.tabs.shown_mut() {
-        open.choices.requests.show(hidden);
-    }
+    play.state_mut().choices_mut().requests.show(hidden);
     play.run();
     assert!(reads(&play, &format!("Request {hidden}")));
     assert!(reads(&play, "does not pass the filter: it is not in the table"));
@@ -317,8 +314,8 @@ fn hostile_times_and_windows_of_any_size_are_drawn() {
 }
 
 /// The Requests panel with the details of a request of a longer session.
-fn with_details(theme: ThemePreference) -> Option<Play> {
-    let play = crate::pictures::play(theme, &sample::log(7, 1_200))?;
+fn with_details(theme: ThemePreference) -> Play {
+    let play = crate::pictures::play(theme, &sample::log(7, 1_200));
     let mut play = on_requests(play);
     play.get_by_label("Sort by TTFT").click();
     play.run();
@@ -326,14 +323,14 @@ fn with_details(theme: ThemePreference) -> Option<Play> {
         play.key_press(key);
         play.run();
     }
-    Some(play)
+    play
 }
 
 #[test]
 fn the_table_and_its_details_look_as_they_did() {
     let mut results = SnapshotResults::new();
     for (theme, name) in THEMES {
-        let Some(mut play) = with_details(theme) else { return };
+        let mut play = with_details(theme);
         results.add(compare(&mut play, &format!("requests-{name}")));
     }
 }
@@ -342,7 +339,7 @@ fn the_table_and_its_details_look_as_they_did() {
 fn filters_look_as_they_did() {
     let mut results = SnapshotResults::new();
     let light = ThemePreference::Light;
-    let Some(play) = crate::pictures::play(light, &sample::log(7, 1_200)) else { return };
+    let play = crate::pictures::play(light, &sample::log(7, 1_200));
     let mut play = on_requests(play);
     type_filter(&mut play, "ttft > 40ms && inptu > 8k");
     results.add(compare(&mut play, "requests-wrong-filter-light"));

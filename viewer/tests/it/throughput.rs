@@ -9,7 +9,7 @@ use onbeat_shared::{
     },
     units::RunNanos,
 };
-use onbeat_viewer::{panels, quantity, state::TimeRange, tabs::Tab};
+use onbeat_viewer::{panels, quantity, state::TimeRange};
 
 use crate::pictures::{THEMES, compare, play};
 use crate::stage::{self, Play, beginning, label, plot, reads};
@@ -26,10 +26,7 @@ fn open(play: &mut Play) {
 /// Chooses from the fourth second to the ninth.
 fn choose(play: &mut Play) {
     let range = TimeRange::between(RunNanos(4 * SECOND), RunNanos(9 * SECOND));
-    match play.state_mut().app_mut().tabs.shown_mut() {
-        Some(Tab::Open(open)) => open.choices.choose(range),
-        _ => panic!("no run is open"),
-    }
+    play.state_mut().choices_mut().choose(range);
     play.run();
 }
 
@@ -83,11 +80,11 @@ fn a_run_of_nothing_says_so() {
 fn throughput_looks_as_it_did() {
     let mut results = SnapshotResults::new();
     for (theme, name) in THEMES {
-        let Some(mut play) = play(theme, &sample::log(7, 1_200)) else { return };
+        let mut play = play(theme, &sample::log(7, 1_200));
         open(&mut play);
         results.add(compare(&mut play, &format!("throughput-{name}")));
     }
-    let Some(mut play) = play(ThemePreference::Light, &sample_users::log(3, 8)) else { return };
+    let mut play = play(ThemePreference::Light, &sample_users::log(3, 8));
     open(&mut play);
     play.key_press(Key::T);
     play.run();
