@@ -15,6 +15,7 @@ mod slo;
 mod throughput;
 mod timeline;
 mod users;
+mod verdict;
 
 use std::sync::Arc;
 
@@ -68,14 +69,6 @@ pub enum PanelWish {
     ShowPanel(usize),
     /// Let every number speak of the requests that this filter passes, and no others.
     Filter(String),
-    /// Let every number speak of this stretch only.
-    SetRange(TimeRange),
-    /// Put this text on the clipboard.
-    Copy(String),
-    /// Tell the user that something was done.
-    Say(String),
-    /// Tell the user that something went wrong.
-    Warn(String),
 }
 
 /// Another run that is open in this window.

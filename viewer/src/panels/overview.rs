@@ -6,11 +6,11 @@
 use eframe::egui::{self, Align, Layout, Pos2, RichText, Sense, Stroke, Ui, vec2};
 use onbeat_shared::{
     log::{Class, Outcome},
-    metrics::{Report, latency::Metric, quantile::Statistic, report::Outcomes, verdict},
+    metrics::{Report, latency::Metric, quantile::Statistic, report::Outcomes},
     run::State,
 };
 
-use super::{Panel, Scene};
+use super::{Panel, Scene, verdict};
 use crate::fate::{Fate, outcome_words};
 use crate::opened::{OpenedRun, Stand};
 use crate::quantity::{self, NO_DATA};
@@ -136,14 +136,9 @@ fn side_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
 /// The verdict, before anything else.
 fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection, stand: Stand) {
     let palette = Palette::of(ui);
-    let goes_on = stand != Stand::Complete;
-    // That there is no footer yet is no reason while more is to come.
-    let counts = |reason: &&String| !goes_on || !reason.starts_with(verdict::NO_FOOTER);
-    let reasons: Vec<&String> = report.verdict.reasons.iter().filter(counts).collect();
-    let held = report.verdict.schedule_held || (goes_on && reasons.is_empty());
-    let (colour, fill) =
-        if held { (palette.good, palette.good_soft) } else { (palette.bad, palette.bad_soft) };
-    let headline = verdict_words(held, goes_on, selection);
+    let verdict = verdict::Shown::of(report, selection, stand);
+    let (colour, fill) = verdict.colours(palette);
+    let verdict::Shown { held, headline, reasons } = verdict;
     let shown = theme::banner(fill, colour).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.horizontal_top(|ui| {
@@ -169,19 +164,6 @@ fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection, stand: Stand)
     shown
         .response
         .widget_info(|| egui::WidgetInfo::labeled(egui::Role::Group, true, label.clone()));
-}
-
-fn verdict_words(held: bool, goes_on: bool, selection: &Selection) -> String {
-    let verdict = match (held, goes_on) {
-        (true, false) => "The schedule held",
-        (true, true) => "The schedule has held so far",
-        (false, _) => "The schedule did not hold",
-    };
-    match (selection.range, &selection.filter) {
-        (None, None) => verdict.to_owned(),
-        (Some(_), None) => format!("{verdict} in this range"),
-        (_, Some(_)) => format!("{verdict} for these requests"),
-    }
 }
 
 fn schedule_words(report: &Report) -> String {

@@ -12,7 +12,7 @@ use std::{
 use eframe::egui::accesskit::Role;
 use egui_kittest::{SnapshotResults, kittest::Queryable as _};
 use onbeat_shared::{log::sample, run::State};
-use onbeat_viewer::{app::Start, following, load::Phase, problem::Kind, tabs::Tab};
+use onbeat_viewer::{app::Start, following, load::Phase, panels, problem::Kind, tabs::Tab};
 
 use crate::pictures::{Software, compare};
 use crate::stage::{self, Play, beginning, reads, settle};
@@ -90,6 +90,11 @@ fn a_run_is_followed_until_its_log_is_closed() {
     play.run_ok();
     assert!(reads(&play, "the run so far"));
     assert!(!reads(&play, "This log is unfinished"), "it grows, so that is no news");
+    for panel in ["Lateness", "Overview"] {
+        play.state_mut().app_mut().show_panel(panels::named(panel).expect("a panel"));
+        play.run_ok();
+        beginning(&play, Role::Group, "Verdict: The schedule has held so far");
+    }
     assert!(!play.state().choices().is_zoomed(), "a view of all goes along");
     assert_eq!(play.state().choices().whole(), play.state().run().whole());
     let before = sent(&play);

@@ -6,15 +6,17 @@ use eframe::egui::{self, RichText, Ui};
 use onbeat_shared::{
     metrics::{
         Report,
+        client_part::NOTABLE_SHARE,
         lateness::{in_stall, lateness_ns},
         quantile::Statistic,
     },
     units::RunNanos,
 };
 
-use super::{Panel, PanelWish, Scene};
-use crate::opened::OpenedRun;
+use super::{Panel, PanelWish, Scene, verdict};
+use crate::opened::{OpenedRun, Stand};
 use crate::quantity::{self, NO_DATA, NO_DATA_CELL};
+use crate::selection::Selection;
 use crate::series::axes::Direction;
 use crate::series::lateness::{Ask as LatenessAsk, Figures, Spread, over_time};
 use crate::series::{Answer, Ask};
@@ -50,11 +52,12 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     let order = scene.choices.lateness.order;
     let shown = scene.derived.ask(&Ask::Lateness(LatenessAsk::Figures { selection, order }));
     let figures = shown.answer.as_deref().and_then(Answer::lateness);
+    let stand = scene.derived.subject().stand;
     scene.with_report(|report, fresh| {
         ui.scope(|ui| {
             ui.spacing_mut().item_spacing.y = GUTTER;
             stale::fade(ui, "lateness", fresh && shown.fresh);
-            verdict_ui(ui, report);
+            verdict_ui(ui, report, &scene.choices.selection(), stand);
             card::row_ui(ui, &headlines(report, figures));
         });
     });
@@ -88,12 +91,11 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
 }
 
 /// One line: the verdict, and the bar it is held against.
-fn verdict_ui(ui: &mut Ui, report: &Report) {
+fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection, stand: Stand) {
     let palette = Palette::of(ui);
-    let held = report.verdict.schedule_held;
-    let (colour, fill) =
-        if held { (palette.good, palette.good_soft) } else { (palette.bad, palette.bad_soft) };
-    let headline = if held { "The schedule held" } else { "The schedule did not hold" };
+    let verdict = verdict::Shown::of(report, selection, stand);
+    let (colour, fill) = verdict.colours(palette);
+    let headline = &verdict.headline;
     let shown = theme::banner(fill, colour).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.spacing_mut().item_spacing.y = 3.0;
@@ -102,7 +104,7 @@ fn verdict_ui(ui: &mut Ui, report: &Report) {
             ui.label(RichText::new(headline).font(Type::Heading.font()).color(colour));
             ui.label(RichText::new(bar_words(report)).color(palette.text));
         });
-        for reason in &report.verdict.reasons {
+        for reason in verdict.reasons {
             ui.label(RichText::new(quantity::sentence(reason)).color(palette.text));
         }
     });
@@ -219,14 +221,15 @@ fn client(figures: Option<&Figures>) -> Headline {
     let Some(figures) = figures else { return waiting(title) };
     let client = &figures.client;
     let share = |share: Option<f64>| share.map_or_else(|| NO_DATA.to_owned(), quantity::percent);
+    let notable = quantity::percent(NOTABLE_SHARE);
     Headline {
         title,
         which: "p99, at most",
         value: share(client.p99),
         more: match client.notable {
             _ if client.requests == 0 => "the log does not tell".to_owned(),
-            0 => format!("median {}, none > 10 %", share(client.p50)),
-            some => format!("{} above 10 %", quantity::counted(some, "request")),
+            0 => format!("median {}, none > {notable}", share(client.p50)),
+            some => format!("{} above {notable}", quantity::counted(some, "request")),
         },
         definition: "Lateness, send time and host stalls before the first token, as a share of \
                      TTFT: an upper bound of what this machine can have added to it",
