@@ -4,8 +4,9 @@
 use eframe::egui::{self, Align, Button, Color32, Layout, RichText, ScrollArea, Spinner, Ui, vec2};
 use onbeat_shared::run::Run;
 
-use super::{Scene, colour, column, session, waterfall};
+use super::{Scene, colour, column, session, turn_beside, waterfall};
 use crate::derive::Shown;
+use crate::fate::Fate;
 use crate::fields::Field;
 use crate::quantity;
 use crate::series::Answer;
@@ -100,17 +101,9 @@ fn heading_ui(
 }
 
 fn turns_ui(ui: &mut Ui, choices: &mut RequestsChoices, details: Option<&Details>) {
-    let at = details.and_then(|details| {
-        details.turns.iter().position(|&turn| turn == details.request).map(|at| (details, at))
-    });
-    let beside = |forward: bool| {
-        let (details, at) = at?;
-        let place = if forward { at + 1 } else { at.checked_sub(1)? };
-        details.turns.get(place).copied()
-    };
     // From right to left.
     for (name, forward, key) in [("Next turn", true, "N"), ("Previous turn", false, "P")] {
-        let to = beside(forward);
+        let to = details.and_then(|details| turn_beside(details, forward));
         let button = ui.add_enabled(to.is_some(), Button::new(name));
         let about = format!(
             "The {} request of the session ({key})",
@@ -143,13 +136,12 @@ fn origin_ui(ui: &mut Ui, choices: &mut RequestsChoices, run: &Run, i: usize) {
 fn outcome_ui(ui: &mut Ui, run: &Run, request: u32) {
     let palette = Palette::of(ui);
     let i = request as usize;
-    let ok = run.requests.is_ok(i);
     let word = Field::Outcome.words(run, i);
     let word = word.or_else(|| Field::Class.words(run, i)).unwrap_or_default();
-    let fill: (Color32, Color32) = match (ok, run.requests.outcome(i)) {
-        (true, _) => (palette.good, palette.good_soft),
-        (false, Some(_)) => (palette.bad, palette.bad_soft),
-        (false, None) => (palette.warn, palette.warn_soft),
+    let fill: (Color32, Color32) = match Fate::of(run, i) {
+        Fate::Ok => (palette.good, palette.good_soft),
+        Fate::Failed => (palette.bad, palette.bad_soft),
+        Fate::Cut | Fate::Open | Fate::Unsent => (palette.warn, palette.warn_soft),
     };
     egui::Frame::new()
         .fill(fill.1)

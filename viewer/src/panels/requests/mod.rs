@@ -13,6 +13,7 @@ use eframe::egui::{self, Align, Color32, Id, Key, Layout, RichText, Spinner, Ui,
 use onbeat_shared::run::Run;
 
 use super::{Panel, Scene};
+use crate::fate::Fate;
 use crate::fields::{Field, Measure, Value};
 use crate::keys;
 use crate::quantity;
@@ -20,7 +21,10 @@ use crate::selection::Selection;
 use crate::series::requests::{self, RequestsChoices, details::Details};
 use crate::series::{Answer, Ask};
 use crate::theme::{self, GRID, GUTTER, Palette, Type};
-use crate::widgets::grid::{Grid, GridAct, GridColumn};
+use crate::widgets::{
+    canvas::waiting_ui,
+    grid::{Grid, GridAct, GridColumn},
+};
 
 /// The panel.
 pub(super) const PANEL: Panel =
@@ -60,7 +64,10 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
             heading_ui(ui, scene.choices, run, rows, shown.fresh);
             let height = table - theme::CARD_CHROME - HEADING;
             match rows {
-                None => waiting_ui(ui, height),
+                None => {
+                    waiting_ui(ui, height);
+                    GridAct::default()
+                }
                 Some([]) => {
                     empty_ui(ui, scene, &selection, height);
                     GridAct::default()
@@ -160,9 +167,7 @@ fn table_ui(
     }
     .show(ui);
     if let Some(row) = act.row {
-        choices.chosen = Some(rows[row]);
-        choices.details = true;
-        choices.reveal = true;
+        choices.show(rows[row]);
     }
     if let Some(place) = act.heading {
         choices.sort_by(fields[place]);
@@ -170,11 +175,10 @@ fn table_ui(
     act
 }
 
-/// How ends that are none of the good ones look.
+/// How failures look; what was cut off or never sent is none.
 fn colour(palette: &Palette, run: &Run, field: Field, request: u32) -> Option<Color32> {
     let tells = matches!(field, Field::Outcome | Field::Class | Field::Status | Field::Error);
-    let bad = tells && !run.requests.is_ok(request as usize);
-    (bad && run.requests.outcome(request as usize).is_some()).then_some(palette.bad)
+    (tells && Fate::of(run, request as usize) == Fate::Failed).then_some(palette.bad)
 }
 
 /// How a field's column looks.
@@ -198,15 +202,6 @@ fn column(field: Field) -> GridColumn {
         width: width.max(heading),
         is_text: field.is_text(),
     }
-}
-
-fn waiting_ui(ui: &mut Ui, height: f32) -> GridAct {
-    ui.allocate_ui_with_layout(
-        vec2(ui.available_width(), height),
-        Layout::centered_and_justified(egui::Direction::TopDown),
-        |ui| ui.add(Spinner::new().size(20.0)),
-    );
-    GridAct::default()
 }
 
 /// Why there is no row, and what can be done about it.
@@ -328,4 +323,31 @@ fn turn_beside(details: &Details, next: bool) -> Option<u32> {
     let at = details.turns.iter().position(|&turn| turn == details.request)?;
     let to = if next { at + 1 } else { at.checked_sub(1)? };
     details.turns.get(to).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use onbeat_shared::{
+        log::{Class, sample::Sample},
+        metrics::slo,
+    };
+
+    use super::*;
+
+    #[test]
+    fn only_failures_look_bad() {
+        let mut sample = Sample::new();
+        for &class in Class::ALL {
+            let request = sample.send(0);
+            sample.done(request, 1_000_000, class);
+        }
+        let run = Run::read(&sample.bytes()).expect("a readable log");
+        let palette = Palette::for_mode(false);
+        let looks_bad = |i: &u32| colour(palette, &run, Field::Outcome, *i).is_some();
+        let requests = 0..u32::try_from(run.requests.len()).expect("few");
+        let bad: Vec<u32> = requests.clone().filter(looks_bad).collect();
+        let failed: Vec<u32> = requests.filter(|&i| slo::failed(&run, i as usize)).collect();
+        assert_eq!(bad, failed);
+        assert!(!failed.is_empty() && failed.len() + 1 < Class::ALL.len(), "{failed:?}");
+    }
 }

@@ -5,6 +5,7 @@ use eframe::egui::{
 };
 use onbeat_shared::run::Run;
 
+use crate::fate::Fate;
 use crate::fields::Field;
 use crate::quantity;
 use crate::series::picture::seconds;
@@ -54,9 +55,11 @@ pub(super) fn show(ui: &mut Ui, run: &Run, details: &Details) -> Option<u32> {
         Rect::from_x_y_ranges(left..=right, lane.shrink2(vec2(0.0, 1.5 * GRID)).y_range())
     };
     for (turn, span) in turns {
-        let bad =
-            !run.requests.is_ok(*turn as usize) && run.requests.outcome(*turn as usize).is_some();
-        let fill = if bad { palette.bad } else { palette.data[data_colour::BLUE] };
+        let fill = match Fate::of(run, *turn as usize) {
+            Fate::Failed => palette.bad,
+            Fate::Cut => palette.weak,
+            Fate::Ok | Fate::Open | Fate::Unsent => palette.data[data_colour::BLUE],
+        };
         let rect = bar(span);
         ui.painter().rect_filled(rect, 2.0, fill);
         if *turn == details.request {
