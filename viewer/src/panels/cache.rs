@@ -11,6 +11,7 @@ use crate::series::cache::{self, CurveAnswer, OutcomeRow, SessionColumn, Session
 use crate::series::{Answer, Ask};
 use crate::theme::{self, GRID, GUTTER, Palette, Type, data_colour};
 use crate::widgets::{
+    canvas::empty_ui,
     grid::{Grid, GridColumn},
     rule::Rule,
     table::{Column, Table},
@@ -25,6 +26,8 @@ pub(super) const PANEL: Panel =
 const RATE: &str = "hit-rate";
 const CURVE: &str = "cache-curve";
 const PLOTS: &[&str] = &[RATE, CURVE];
+/// What is said where a table would be empty.
+const NOTHING: &str = "No request left";
 
 /// Share of the width that the left column has.
 const LEFT: f32 = 0.58;
@@ -135,7 +138,7 @@ fn sessions_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         heading_ui(ui, "Sessions", &quantity::counted(count as u64, "session"));
         let Some(sessions) = sessions else { return };
         if sessions.rows.is_empty() {
-            nothing_ui(ui, height);
+            empty_ui(ui, height, NOTHING);
             return;
         }
         if let Some(column) = grid_ui(ui, scene, sessions, height) {
@@ -243,7 +246,7 @@ fn outcomes_ui(ui: &mut Ui, scene: &Scene<'_>) {
             ui.disable();
         }
         if rows.is_empty() {
-            nothing_ui(ui, 2.0 * theme::ROW_HEIGHT);
+            empty_ui(ui, 2.0 * theme::ROW_HEIGHT, NOTHING);
             return;
         }
         outcome_table_ui(ui, rows);
@@ -310,13 +313,6 @@ fn outcome_table_ui(ui: &mut Ui, rows: &[OutcomeRow]) {
     };
     let (name, rows) = ("Hit rates by outcome", rows.len());
     Table { name, columns: &columns, rows, cell: &cell, row_headings: true }.show(ui);
-}
-
-/// Says in so much room that there is nothing to show.
-fn nothing_ui(ui: &mut Ui, height: f32) {
-    let text = RichText::new("No request left").color(Palette::of(ui).weak);
-    let size = egui::vec2(ui.available_width(), height);
-    ui.add_sized(size, egui::Label::new(text));
 }
 
 fn heading_ui(ui: &mut Ui, title: &str, about: &str) {

@@ -11,6 +11,7 @@ use crate::series::{Answer, Ask, users};
 use crate::state::Choices;
 use crate::theme::{self, GRID, GUTTER, Palette, Type};
 use crate::widgets::{
+    canvas::waiting_ui,
     grid::{Grid, GridColumn},
     switch,
     time_plot::{self, TimePlot},
@@ -267,13 +268,4 @@ fn people_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
     let filter = row.and_then(|row| listing::filter_of(opened, people[row]));
     scene.choices.users.people = sort;
     scene.wish.extend(filter.map(PanelWish::Filter));
-}
-
-fn waiting_ui(ui: &mut Ui, height: f32) {
-    let size = vec2(ui.available_width(), height);
-    ui.allocate_ui_with_layout(
-        size,
-        Layout::centered_and_justified(egui::Direction::TopDown),
-        |ui| ui.add(egui::Spinner::new().size(22.0)),
-    );
 }

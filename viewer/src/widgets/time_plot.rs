@@ -163,7 +163,7 @@ impl TimePlot<'_> {
 }
 
 /// The button that shows a plot as its table.
-pub(super) fn table_button_ui(ui: &mut Ui, id: &'static str, title: &str, choices: &mut Choices) {
+pub(crate) fn table_button_ui(ui: &mut Ui, id: &'static str, title: &str, choices: &mut Choices) {
     let shown = choices.is_table(id);
     let palette = Palette::of(ui);
     let colour = if shown { palette.accent } else { palette.weak };

@@ -14,7 +14,7 @@ use super::{Panel, PanelWish, Scene};
 use crate::series::timeline::{self, lanes::Order, words};
 use crate::series::{Answer, Ask};
 use crate::theme::{self, GRID, Palette, Type};
-use crate::widgets::{grid::Grid, switch};
+use crate::widgets::{grid::Grid, switch, time_plot::table_button_ui};
 
 /// The panel.
 pub(super) const PANEL: Panel =
@@ -67,7 +67,9 @@ fn controls_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
         if before != (chosen.order, chosen.search.len()) {
             chosen.top = 0.0;
         }
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| table_button_ui(ui, scene));
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            table_button_ui(ui, TIMELINE, "Timeline", scene.choices);
+        });
     });
 }
 
@@ -87,21 +89,6 @@ fn search_ui(ui: &mut Ui, search: &mut String, who: &str) {
     clear.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, "All lanes again"));
     if clear.on_hover_text("All lanes again").clicked() {
         search.clear();
-    }
-}
-
-fn table_button_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
-    let shown = scene.choices.is_table(TIMELINE);
-    let palette = Palette::of(ui);
-    let colour = if shown { palette.accent } else { palette.weak };
-    let text = RichText::new("Table").font(Type::Small.font()).color(colour);
-    let response = ui.add(egui::Button::selectable(shown, text));
-    response.widget_info(|| {
-        let label = "Timeline: show as table";
-        egui::WidgetInfo::selected(egui::Role::CheckBox, true, shown, label)
-    });
-    if response.on_hover_text("Show these requests as a table").clicked() {
-        scene.choices.toggle_table(TIMELINE);
     }
 }
 
