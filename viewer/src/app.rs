@@ -401,17 +401,6 @@ impl ViewerApp {
                     }
                 }
                 PanelWish::ShowPanel(place) => self.tiles.show(place),
-                PanelWish::SetRange(range) => {
-                    if let Some(Tab::Open(open)) = self.tabs.shown_mut() {
-                        open.choices.choose(range);
-                    }
-                }
-                PanelWish::Copy(text) => {
-                    ctx.copy_text(text);
-                    self.notices.say("Copied.");
-                }
-                PanelWish::Say(words) => self.notices.say(words),
-                PanelWish::Warn(words) => self.notices.warn(words),
             }
         }
     }
@@ -419,10 +408,7 @@ impl ViewerApp {
     /// Shows everything about a request: its details in the panel of requests.
     fn show_request(&mut self, request: u32) {
         if let Some(Tab::Open(open)) = self.tabs.shown_mut() {
-            let requests = &mut open.choices.requests;
-            requests.chosen = Some(request);
-            requests.details = true;
-            requests.reveal = true;
+            open.choices.requests.show(request);
         }
         if let Some(place) = panels::named("Requests") {
             self.tiles.show(place);
