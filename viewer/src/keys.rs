@@ -369,10 +369,14 @@ impl Local {
 
 /// Whether the widget with the focus wants a key for itself.
 pub(crate) fn is_claimed(ctx: &Context, modifiers: Modifiers, key: Key) -> bool {
+    claimed(ctx).contains(&(modifiers, key))
+}
+
+/// The keys that the widget with the focus wants for itself.
+fn claimed(ctx: &Context) -> &'static [(Modifiers, Key)] {
     let focused = ctx.memory(|memory| memory.focused());
     let claim: Option<Claim> = ctx.data(|data| data.get_temp(claim_id()));
-    let claim = claim.filter(|claim| Some(claim.id) == focused);
-    claim.is_some_and(|claim| claim.keys.contains(&(modifiers, key)))
+    claim.filter(|claim| Some(claim.id) == focused).map_or(&[], |claim| claim.keys)
 }
 
 fn claim_id() -> Id {
@@ -417,10 +421,7 @@ pub fn panel_key(place: usize) -> &'static str {
 #[must_use]
 pub fn pressed(ctx: &Context) -> Vec<Action> {
     let typing = ctx.text_edit_focused() || Popup::is_any_open(ctx);
-    let focused = ctx.memory(|memory| memory.focused());
-    let claim: Option<Claim> = ctx.data(|data| data.get_temp(claim_id()));
-    let claimed =
-        claim.filter(|claim| Some(claim.id) == focused).map_or(&[][..], |claim| claim.keys);
+    let claimed = claimed(ctx);
     ctx.input_mut(|input| {
         let mut actions = Vec::new();
         let mut take = |modifiers: Modifiers, key, action| {
