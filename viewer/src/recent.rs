@@ -84,17 +84,17 @@ impl Recent {
             if presence.asking {
                 continue;
             }
-            presence.asking = true;
             let (path, wake, known) = (path.clone(), wake.clone(), Arc::clone(&self.known));
             let thread = thread::Builder::new().name("onbeat-recent".to_owned());
             // Where no thread can be had the file counts as there.
-            let _ = thread.spawn(move || {
+            let started = thread.spawn(move || {
                 let gone = matches!(path.try_exists(), Ok(false));
                 if let Some(presence) = lock(&known).get_mut(&path) {
                     *presence = Presence { asking: false, gone };
                 }
                 wake();
             });
+            presence.asking = started.is_ok();
         }
     }
 
