@@ -2,8 +2,9 @@
 //!
 //! Everything drawn takes its colour from a [`Palette`]; no other file names one. The data colours
 //! are Okabe and Ito's, which people with any of the common colour deficiencies tell apart, moved
-//! in lightness so that each keeps a contrast of at least 3:1 against its card. Colour is never the
-//! only carrier of a meaning: verdicts have a word and a shape, lines have a name and an order.
+//! in lightness so that each keeps a contrast of about 3:1 or more against its card. Colour is
+//! never the only carrier of a meaning: verdicts have a word and a shape, lines have a name and an
+//! order.
 //! This module decides no layout beyond the constants here.
 
 #![expect(clippy::disallowed_methods, reason = "the one module that makes colours")]

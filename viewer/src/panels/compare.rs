@@ -281,9 +281,9 @@ fn deltas_table_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
 
 fn words_ui(ui: &mut Ui) {
     let palette = Palette::of(ui);
-    let words = "95 % intervals of the change by bootstrap, with requests taken as independent of each other. They \
-                 share queues, so the truth is somewhat wider, and one run says nothing about \
-                 another day. Rates have none: a run has one of each.";
+    let words = "95 % intervals of the change by bootstrap, with requests taken as independent of \
+                 each other. They share queues, so the truth is somewhat wider, and one run says \
+                 nothing about another day. Rates have none: a run has one of each.";
     ui.label(RichText::new(words).font(Type::Small.font()).color(palette.weak));
 }
 

@@ -57,7 +57,7 @@ pub(super) fn card_ui(ui: &mut Ui, scene: &mut Scene<'_>, figures: Option<&Figur
             }
             for (place, goal) in scene.choices.goals.list().to_vec().into_iter().enumerate() {
                 let found = figures.and_then(|figures| figures.of_goal(goal.kind));
-                goal_ui(ui, scene.choices, place, goal, found.filter(|_| figures.is_some()), fresh);
+                goal_ui(ui, scene.choices, place, goal, found, fresh);
                 ui.add_space(GRID);
             }
         });
