@@ -357,6 +357,15 @@ mod tests {
                 assert!(details.neighbours.is_empty());
                 continue;
             }
+            let columns = &run.requests;
+            let then = columns.sent(i);
+            let under_way = |&other: &usize| {
+                let left = (columns.sent(other), other);
+                let still = columns.done(other).is_none_or(|done| Some(done) > then);
+                left.0.is_some() && left <= (then, i) && (still || other == i)
+            };
+            let count = quantity::count((0..300).filter(under_way).count() as u64);
+            assert_eq!(details.facts[3].facts.last(), Some(&("In flight then", Some(count))));
             let near = &details.neighbours;
             assert!(near.is_sorted_by_key(|near| run.requests.sent(near.request as usize)));
             assert_eq!(near.iter().filter(|near| near.how == Near::Itself).count(), 1);
