@@ -160,6 +160,13 @@ impl<Q: Question> Derived<Q> {
         let state = self.desk.lock();
         state.slots.values().all(|slot| slot.wanted.is_none() && slot.running.is_none())
     }
+
+    /// Whether something is shown in every place, be it an answer to an older question. The opening
+    /// bench asks.
+    #[must_use]
+    pub fn is_filled(&self) -> bool {
+        self.desk.lock().slots.values().all(|slot| !slot.answers.is_empty())
+    }
 }
 
 impl<Q: Question> Drop for Derived<Q> {
