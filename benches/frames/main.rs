@@ -24,7 +24,7 @@ use eframe::egui::{
 use onbeat::clock::monotonic_ns;
 use onbeat_viewer::app::{Start, ViewerApp};
 use onbeat_viewer::panels::PANELS;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const NAME: &str = "frames";
 /// What the process that shows the log is called with.

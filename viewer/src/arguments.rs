@@ -15,7 +15,7 @@ use crate::panels;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "onbeat-viewer", version, about)]
 pub struct Arguments {
-    /// Run logs to open.
+    /// Run logs to open, or results of AIPerf, vllm bench or the Trace Replay Tester.
     #[arg(value_name = "RUN.beat")]
     pub runs: Vec<PathBuf>,
     /// Panel to show first; `all` with --screenshot: a picture of each, in files of their own.

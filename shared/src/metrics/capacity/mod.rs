@@ -15,7 +15,8 @@ use crate::run::prefixes::{Path, Prefixes, Stretch};
 
 use super::latency::count;
 
-/// Stretches that are looked at in all beyond which there is no curve: some seconds of work.
+/// Stretches that are looked at in all beyond which there is no curve, so that a trace of any
+/// shape is answered in a bounded time.
 const STEPS_MAX: u64 = 400_000_000;
 /// Stretches of repeated conversations beyond which there is no curve: 128 MiB.
 const REPEATED_MAX: usize = 32 * 1024 * 1024;

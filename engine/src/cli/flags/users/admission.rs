@@ -20,7 +20,9 @@ pub struct AdmissionFlags {
     #[arg(long, default_value = "0", value_name = "REQUESTS", value_parser = whole::<u32>)]
     pub max_prefill_concurrent: u32,
 
-    /// Most requests in flight with a first token; 0 is no limit.
+    /// Send nothing while so many requests in flight have a first token; 0 is no limit. Those that
+    /// are sent already get theirs all the same, so more may decode at once: what bounds that is
+    /// `--max-concurrent-requests`.
     #[arg(long, default_value = "0", value_name = "REQUESTS", value_parser = whole::<u32>)]
     pub max_decode_concurrent: u32,
 
