@@ -1,8 +1,8 @@
 //! What passed and what was under way in a run, summed up once so that every zoom is cheap.
 //!
 //! Made when a plot first asks, on a background thread: for all requests, and for those that pass
-//! the last filter that was asked about. After that a plot of any stretch costs no more than its own
-//! steps.
+//! the last filter that was asked about. After that a plot of any stretch costs no more than its
+//! own steps.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
