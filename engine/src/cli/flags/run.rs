@@ -22,7 +22,7 @@ pub struct RunFlags {
     pub cores: CoresFlag,
 
     /// How a core waits: spin polls all the time, sleep is late by the host's wake-up error,
-    /// hybrid sleeps until 2 to 5 ms before a request is due and polls from there.
+    /// hybrid sleeps until 4 to 8 ms before a request is due and polls from there.
     #[arg(long, value_enum, default_value_t, value_name = "WAY")]
     pub pacing: PacingFlag,
 
