@@ -329,6 +329,24 @@ pub const REQUESTS: Local = Local {
     ],
 };
 
+/// Any other table whose rows can be gone over.
+pub const TABLE: Local = Local {
+    place: "In any other table, once it has the focus",
+    lines: &[
+        ("↑ and ↓", "go over its rows (also Page ↑ ↓, Home, End)"),
+        ("Enter", "what a click on the row does"),
+    ],
+    keys: &[
+        (NONE, Key::ArrowUp),
+        (NONE, Key::ArrowDown),
+        (NONE, Key::PageUp),
+        (NONE, Key::PageDown),
+        (NONE, Key::Home),
+        (NONE, Key::End),
+        (NONE, Key::Enter),
+    ],
+};
+
 /// The timeline takes these wherever the focus is, unless the widget that has it wants them.
 pub const TIMELINE: Local = Local {
     place: "In the timeline",
@@ -340,7 +358,7 @@ pub const TIMELINE: Local = Local {
 };
 
 /// Every widget that takes keys for itself.
-pub const LOCAL: &[&Local] = &[&DIALOG, &XY_PLOT, &RULE, &REQUESTS, &TIMELINE];
+pub const LOCAL: &[&Local] = &[&DIALOG, &XY_PLOT, &RULE, &REQUESTS, &TABLE, &TIMELINE];
 
 /// The widget that wants keys for itself while it has the focus, and which.
 #[derive(Clone, Copy)]

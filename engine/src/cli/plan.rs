@@ -85,8 +85,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let synthesised = plan::synthesise(&mut trace, &options)?;
     let mut plan = plan::build(&trace, &options)?;
     settle_lengths(&mut plan, &trace, &render);
+    // What replay refuses is refused here, shown or not.
+    render = render.for_trace(&trace, options.force_min_tokens)?;
     if args.bodies {
-        render = render.for_trace(&trace, options.force_min_tokens)?;
         check_prompts(&plan, &trace)?;
         let wanted: HashSet<u32> = plan.record_of.iter().take(limit).copied().collect();
         let memory = budget_bytes(&render);

@@ -26,7 +26,7 @@ use crate::cli::flags::users::UserFlags;
 use crate::cli::inputs;
 use crate::cli::progress::Terminal;
 use crate::cli::report::{self, GoalFlags, SliceFlags};
-use crate::cli::results::{Earlier, Results};
+use crate::cli::results::{self, Earlier, Results};
 use crate::cli::summary;
 use crate::clock::unix_ns;
 use crate::conductor::Watch;
@@ -165,7 +165,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let typed = [args.timing.warnings(), args.body.warnings(), args.peers.warnings()];
     typed.iter().flatten().for_each(|warning| terminal.say(warning));
     args.run.make_folder()?;
-    let results = results(&mut config, args.run.force)?;
+    let results = results(&mut config, args.run.force, &mut terminal)?;
     let mut watch = Keeping { terminal: &mut terminal, results: results.as_ref(), told: false };
     let ran = carry_out(config, &mut watch);
     terminal.finish();
@@ -239,9 +239,15 @@ impl Watch for Keeping<'_> {
 fn results(
     config: &mut RunConfig,
     force: bool,
+    terminal: &mut Terminal,
 ) -> Result<Option<Results<DirectorState>>, EngineError> {
     if !trace::is_agentic(&config.trace, &config.trace_options)? {
         return Ok(None);
+    }
+    if let Some(folder) = &config.users.resume
+        && let Some(words) = results::complete::<DirectorState>(folder)?
+    {
+        terminal.say(&words);
     }
     let earlier = config.users.resume.as_deref().map(Earlier::<DirectorState>::read).transpose()?;
     if let (Some(earlier), Some(folder)) = (&earlier, &config.users.resume) {
@@ -250,7 +256,8 @@ fn results(
         config.resumed = Some(Resumed { folder: folder.clone(), state, equal });
     }
     let Some(folder) = &config.users.files else { return Ok(None) };
-    Results::prepare(folder, config.users.graphs, earlier, force).map(Some)
+    let graphs = config.users.graphs;
+    Results::prepare(folder, graphs, earlier, &config.output, force).map(Some)
 }
 
 /// What is to become of a run that took place.

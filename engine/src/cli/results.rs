@@ -6,7 +6,9 @@
 //! earlier run is refused before the run starts, unless it is replaced with `--force` or gone on
 //! with. A run that goes on (`--resume DIR`) writes the rows of the earlier one and then its own,
 //! in tables whose periods are counted on; its other files are its own, and where DIR is its
-//! folder, they replace the earlier ones. `progress.json` is written last.
+//! folder, they replace the earlier ones. `progress.json` is written last. Of a run that was killed
+//! there is `progress.json` only, which says where its log is: whoever goes on from it has its
+//! files made from that first.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,9 +18,11 @@ use onbeat_shared::export::html::{self, View};
 use onbeat_shared::export::kv_cache_tester::{
     Equal, Export, PROGRESS_FILE, PROGRESS_VERSION, Part, Progress, write_json,
 };
+use onbeat_shared::counted::counted;
 use onbeat_shared::foreign::{shown, shown_path};
 use onbeat_shared::log::header::Manifest;
 use onbeat_shared::metrics::report::Report;
+use onbeat_shared::metrics::{ReportOptions, report};
 use onbeat_shared::run::Run;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -32,6 +36,8 @@ pub struct Results<S> {
     folder: PathBuf,
     graphs: bool,
     earlier: Option<Earlier<S>>,
+    /// The run's log.
+    log: PathBuf,
 }
 
 /// The run that another goes on from.
@@ -107,6 +113,48 @@ impl<S: DeserializeOwned> Earlier<S> {
     }
 }
 
+/// Makes the files of a run that was killed from its log, as it would have done at its end, so that
+/// another can go on from it with all rows. Returns what the user should know; of a folder that has
+/// no such run, nothing: [`Earlier::read`] says what is wrong with one.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn complete<S>(folder: &Path) -> Result<Option<String>, EngineError>
+where
+    S: Clone + Serialize + DeserializeOwned,
+{
+    let Ok(text) = fs::read(folder.join(PROGRESS_FILE)) else { return Ok(None) };
+    let Ok(mut progress) = serde_json::from_slice::<Progress<S>>(&text) else { return Ok(None) };
+    let Some(log) = progress.onbeat.unfinished_log.take() else { return Ok(None) };
+    let run_id = progress.onbeat.run_ids.pop();
+    let beside = log.file_name().map(|name| folder.join(name));
+    let is_its = |run: &Run| Some(&run.manifest.run_id) == run_id.as_ref();
+    let found = [Some(log.clone()), beside].into_iter().flatten().find_map(|place| {
+        let run = super::report::read_log(&place).ok().filter(is_its)?;
+        Some((place, run))
+    });
+    let Some((log, run)) = found else {
+        return Ok(Some(format!(
+            "the run in {} was killed, and its log {} is not there any more: its rows are in no \
+             table",
+            shown_path(folder),
+            shown_path(&log)
+        )));
+    };
+    let numbers = report(&run, &ReportOptions::default());
+    let state = progress.onbeat.state.clone();
+    let earlier = (!progress.onbeat.run_ids.is_empty())
+        .then(|| Earlier { folder: folder.to_owned(), progress });
+    let results = Results { folder: folder.to_owned(), graphs: true, earlier, log };
+    let written = results.write(&run, &numbers, state)?;
+    Ok(Some(format!(
+        "the run in {} was killed: its {} are made from its log {}",
+        shown_path(folder),
+        counted(written.len() as u64, "file"),
+        shown_path(&results.log)
+    )))
+}
+
 /// Whether a table of an earlier run, if there is one, has our columns.
 fn check_table(folder: &Path, part: Part) -> Result<(), String> {
     let Some(head) = part.head() else { return Ok(()) };
@@ -132,7 +180,8 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl<S: Clone + Serialize> Results<S> {
-    /// Makes the folder ready, before the run starts. `graphs` asks for the pages.
+    /// Makes the folder ready, before the run starts. `graphs` asks for the pages, `log` is where
+    /// the run's log will be.
     ///
     /// # Errors
     /// If the folder cannot be made, or has files of an earlier run that are to stay.
@@ -140,6 +189,7 @@ impl<S: Clone + Serialize> Results<S> {
         folder: &Path,
         graphs: bool,
         earlier: Option<Earlier<S>>,
+        log: &Path,
         force: bool,
     ) -> Result<Self, EngineError> {
         fs::create_dir_all(folder).map_err(|error| EngineError::io("create", folder, error))?;
@@ -153,7 +203,9 @@ impl<S: Clone + Serialize> Results<S> {
                 folder = shown_path(folder)
             )));
         }
-        Ok(Self { folder: folder.to_owned(), graphs, earlier })
+        // A run that goes on may be started in another folder.
+        let log = std::path::absolute(log).unwrap_or_else(|_no_folder| log.to_owned());
+        Ok(Self { folder: folder.to_owned(), graphs, earlier, log })
     }
 
     /// The folder.
@@ -168,10 +220,26 @@ impl<S: Clone + Serialize> Results<S> {
     /// # Errors
     /// If the file could not be written.
     pub fn keep(&self, manifest: &Manifest, state: S) -> Result<(), EngineError> {
+        if let Some(earlier) = self.earlier.as_ref().filter(|own| !same(&own.folder, &self.folder)) {
+            self.bring_along(&earlier.folder)?;
+        }
         let earlier = self.earlier.as_ref().map(|earlier| &earlier.progress);
-        let progress = Progress::of(manifest, 0, Some(state), earlier);
+        let mut progress = Progress::of(manifest, 0, Some(state), earlier);
+        progress.onbeat.unfinished_log = Some(self.log.clone());
         let place = self.folder.join(PROGRESS_FILE);
         to_file(&place, true, |mut file| write_json(&progress, &mut file))
+    }
+
+    /// Copies an earlier run's tables into the folder, unless they are there: whoever goes on from
+    /// this run, killed, finds them beside its `progress.json`.
+    fn bring_along(&self, from: &Path) -> Result<(), EngineError> {
+        for name in Part::ALL.into_iter().filter(|part| part.is_table()).map(Part::file_name) {
+            let (from, to) = (from.join(name), self.folder.join(name));
+            if from.is_file() && !to.exists() {
+                fs::copy(&from, &to).map_err(|error| EngineError::io("copy to", to, error))?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes all files of a run that has ended, and gives their names. `state` is where its users
@@ -299,20 +367,28 @@ pub(super) fn export(
     }
     fs::create_dir_all(folder).map_err(|error| EngineError::io("create", folder, error))?;
     names().try_for_each(|name| may_write(&folder.join(name)))?;
-    let results: Results<()> = Results { folder: folder.to_owned(), graphs: true, earlier: None };
+    let log = PathBuf::new();
+    let results: Results<()> =
+        Results { folder: folder.to_owned(), graphs: true, earlier: None, log };
     results.write(run, report, None).map(|_names| ())
 }
 
 #[cfg(test)]
 mod tests {
     use onbeat_shared::log::sample_users;
-    use onbeat_shared::metrics::{ReportOptions, report};
     use serde_json::{Value, json};
 
     use super::*;
 
     fn run() -> Run {
         Run::read(&sample_users::log(1, 6)).expect("a log")
+    }
+
+    fn prepare(
+        folder: &Path,
+        earlier: Option<Earlier<Value>>,
+    ) -> Result<Results<Value>, EngineError> {
+        Results::prepare(folder, true, earlier, Path::new("run.beat"), false)
     }
 
     fn write(results: &Results<Value>, run: &Run) -> Vec<&'static str> {
@@ -324,7 +400,7 @@ mod tests {
     fn left() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("results");
-        write(&Results::prepare(&place, true, None, false).expect("free"), &run());
+        write(&prepare(&place, None).expect("free"), &run());
         (folder, place)
     }
 
@@ -332,17 +408,55 @@ mod tests {
     fn a_run_that_was_killed_can_be_gone_on_from() {
         let folder = tempfile::tempdir().expect("a folder");
         let run = run();
-        let results = Results::prepare(folder.path(), true, None, false).expect("free");
+        let gone = folder.path().join("gone.beat");
+        let results = Results::prepare(folder.path(), true, None, &gone, false).expect("free");
         results.keep(&run.manifest, json!({"next": 1})).expect("a file");
         results.keep(&run.manifest, json!({"next": 2})).expect("replaced");
         let earlier = Earlier::<Value>::read(folder.path()).expect("a state");
         assert_eq!((earlier.state(), earlier.periods()), (Some(&json!({"next": 2})), 0));
         assert_eq!(earlier.equal(), &Equal::of(&run.manifest));
+        let words = complete::<Value>(folder.path()).expect("nothing is written");
+        assert!(words.is_some_and(|words| words.contains("gone.beat is not there any more")));
         // Its rows were never written; those of the run that goes on are the first.
-        let results = Results::prepare(folder.path(), true, Some(earlier), false).expect("ours");
+        let results = prepare(folder.path(), Some(earlier)).expect("ours");
         write(&results, &run);
         let rows = lines(folder.path(), Part::Requests);
         assert_eq!(rows.len(), 1 + run.requests.len());
+    }
+
+    /// A killed run left its log: its rows are made from that before another goes on, wherever that
+    /// one's files go, and a second kill loses none of them.
+    #[test]
+    fn the_rows_of_a_killed_run_are_made_from_its_log() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+        let log = folder.path().join("killed.beat");
+        fs::write(&log, sample_users::log(1, 6)).expect("room");
+        let killed = |place: &Path, earlier| {
+            let results = Results::prepare(place, true, earlier, &log, false).expect("free");
+            results.keep(&run().manifest, json!({"next": 3})).expect("a file");
+        };
+        killed(&first, None);
+        assert!(!first.join(Part::Requests.file_name()).exists());
+        let words = complete::<Value>(&first).expect("files").expect("something to say");
+        assert!(words.contains("was killed: its ") && words.contains("killed.beat"), "{words}");
+        let requests = lines(&first, Part::Requests).len() - 1;
+        assert_eq!(requests, run().requests.len());
+        assert_eq!(complete::<Value>(&first).expect("nothing to do"), None);
+        let earlier = Earlier::<Value>::read(&first).expect("a run to go on from");
+        assert_eq!(earlier.state(), Some(&json!({"next": 3})));
+        assert_eq!(earlier.periods() as usize, periods());
+        assert_eq!(earlier.progress.onbeat.run_ids, [run().manifest.run_id]);
+        killed(&second, Some(earlier));
+        complete::<Value>(&second).expect("files").expect("something to say");
+        assert_eq!(lines(&second, Part::Requests).len() - 1, 2 * requests);
+        let twice = Earlier::<Value>::read(&second).expect("a run to go on from");
+        assert_eq!(twice.periods() as usize, 2 * periods());
+        assert_eq!(twice.progress.onbeat.run_ids.len(), 2);
+        killed(&folder.path().join("third"), Some(twice));
+        fs::remove_file(&log).expect("it was there");
+        let words = complete::<Value>(&folder.path().join("third")).expect("no file");
+        assert!(words.is_some_and(|words| words.contains("is not there any more")));
     }
 
     fn lines(folder: &Path, part: Part) -> Vec<String> {
@@ -361,7 +475,8 @@ mod tests {
             assert!(place.join(name).is_file(), "{name}");
         }
         assert_eq!(fs::read_dir(&place).expect("readable").count(), names().count());
-        let again = |force| Results::<Value>::prepare(&place, true, None, force);
+        let log = Path::new("run.beat");
+        let again = |force| Results::<Value>::prepare(&place, true, None, log, force);
         let error = again(false).expect_err("they are there");
         assert_eq!(error.exit_code(), 2);
         let words = error.to_string();
@@ -372,12 +487,13 @@ mod tests {
     #[test]
     fn without_graphs_there_is_no_page() {
         let folder = tempfile::tempdir().expect("a folder");
-        let results = Results::prepare(folder.path(), false, None, false).expect("free");
+        let log = Path::new("run.beat");
+        let results = Results::prepare(folder.path(), false, None, log, false).expect("free");
         let names = write(&results, &run());
         assert!(names.iter().all(|name| !name.ends_with(".html")), "{names:?}");
         assert_eq!(names.last(), Some(&PROGRESS_FILE), "it says that the rest is there");
         let (_folder, place) = left();
-        let results = Results::prepare(&place, false, None, true).expect("asked for");
+        let results = Results::prepare(&place, false, None, log, true).expect("asked for");
         write(&results, &run());
         assert!(!place.join(html::INDEX_FILE).exists(), "it showed another run");
     }
@@ -390,7 +506,7 @@ mod tests {
         assert_eq!(earlier.state(), Some(&json!({"next": 7})));
         assert_eq!(earlier.periods() as usize, periods());
         assert_eq!(earlier.equal(), &Equal::of(&run().manifest));
-        let results = Results::prepare(&place, true, Some(earlier.clone()), false);
+        let results = prepare(&place, Some(earlier));
         write(&results.expect("its own folder"), &run());
         assert_eq!(lines(&place, Part::Requests).len(), 2 * rows + 1);
         let table = lines(&place, Part::Periods);
@@ -401,7 +517,7 @@ mod tests {
         assert_eq!(twice.periods() as usize, 2 * periods());
         // Into another folder, the earlier rows come along.
         let other = folder.path().join("other");
-        let results = Results::prepare(&other, true, Some(twice), false).expect("free");
+        let results = prepare(&other, Some(twice)).expect("free");
         write(&results, &run());
         assert_eq!(lines(&other, Part::Requests).len(), 3 * rows + 1);
     }

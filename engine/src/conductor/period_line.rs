@@ -21,10 +21,11 @@ pub(super) fn period_line(assessment: &Assessment) -> Option<String> {
     );
     Some(format!(
         "period {period}, to {:.1} s: {} ({limited} rate-limited), {} in flight, TTFT {ttft}; \
-         ramp: +{added} ({})",
+         ramp: +{added} ({}{})",
         seconds(time.0),
         counted(users.into(), "user"),
         counted(in_flight.into(), "request"),
+        reason.link(added.into()),
         reason.words()
     ))
 }
@@ -54,6 +55,9 @@ mod tests {
         (assessment.ttft_ns, assessment.reason) = (None, RampReason::NoData);
         let line = period_line(&assessment).expect("told");
         assert!(line.contains("TTFT no data; "), "{line}");
+        (assessment.added, assessment.reason) = (5, RampReason::WorkingSet);
+        let line = period_line(&assessment).expect("told");
+        assert!(line.ends_with("ramp: +5 (then no room in the working set)"), "{line}");
         assessment.reason = RampReason::Ended;
         assert_eq!(period_line(&assessment), None);
     }

@@ -41,6 +41,8 @@ pub(crate) fn after(
         after.resize(sends.len(), None);
         let untimed = as_recorded(trace, sends, options, &mut after);
         warnings.extend(told(trace, untimed));
+    } else {
+        warnings.extend(answered_whole(trace, sends));
     }
     if after.iter().all(Option::is_none) { Vec::new() } else { after }
 }
@@ -72,6 +74,18 @@ fn as_recorded(
         };
     }
     untimed
+}
+
+/// What a user should know who did not ask for the cancellations that the trace records.
+fn answered_whole(trace: &Trace, sends: &[Send]) -> Option<String> {
+    let is_cancelled = |send: &&Send| trace.recorded.is_cancelled(send.record) == Some(true);
+    let mut cancelled = sends.iter().filter(is_cancelled);
+    let first = trace.records[cancelled.next()?.record as usize].row;
+    let more = cancelled.count() as u64;
+    let others = if more > 0 { format!(" ({} such requests)", more + 1) } else { String::new() };
+    Some(format!(
+        "row {first}: request_canceled: cancelled only with --replay-cancellations{others}"
+    ))
 }
 
 /// What a user who asked for recorded cancellations should know.
@@ -173,6 +187,10 @@ mod tests {
         let plan = build(&silent, &options).expect("a plan");
         assert!(plan.cancel_after.is_empty() && plan.warnings[0].contains("changes nothing"));
         let plan = build(&trace(), &PlanOptions::default()).expect("a plan");
-        assert!(plan.cancel_after.is_empty() && plan.warnings.is_empty());
+        assert!(plan.cancel_after.is_empty());
+        let told = "row 0: request_canceled: cancelled only with --replay-cancellations";
+        assert_eq!(plan.warnings, [format!("{told} (3 such requests)")]);
+        let plan = build(&silent, &PlanOptions::default()).expect("a plan");
+        assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
     }
 }

@@ -4,6 +4,24 @@ use std::fmt;
 
 use crate::error::EngineError;
 
+/// Where a trace says what cannot be rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The trace's name.
+    pub file: String,
+    /// Its 1-based line.
+    pub row: u64,
+    /// The member that says it.
+    pub field: &'static str,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, row, field } = self;
+        write!(out, "{file}: line {row}: field {field:?}")
+    }
+}
+
 /// Requests that cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RenderError {
@@ -35,22 +53,16 @@ pub enum RenderError {
         /// Its length in tokens.
         tokens: u32,
     },
-    /// A member of the user's own that is decided elsewhere.
-    Extra {
-        /// Its key.
-        key: &'static str,
-        /// What to do instead.
-        instead: &'static str,
-    },
-    /// A turn repeats the turns before it, and the endpoint takes one prompt: 1-based line of the
-    /// first one.
-    TurnsToCompletions(u64),
-    /// A session has turns that repeat others and turns that are whole: 1-based line of the first
-    /// one that differs.
-    MixedSession(u64),
-    /// A turn repeats the server's reply to the one before it and does not wait for it: its 1-based
-    /// line.
-    LiveUnordered(u64),
+    /// Members of the user's own that are decided elsewhere: each key, and what to do instead.
+    Extra(Vec<(&'static str, &'static str)>),
+    /// A turn repeats the turns before it, and the endpoint takes one prompt: the first one.
+    TurnsToCompletions(Place),
+    /// A session has turns that repeat others and turns that are whole: the first one that differs.
+    MixedSession(Place),
+    /// A turn repeats the server's reply to the one before it and does not wait for it.
+    LiveUnordered(Place),
+    /// Bodies that do not say which endpoint they are for: the first one.
+    Unsettled(Place),
     /// Turns repeat the server's replies, and requests were to be rendered ahead.
     LiveAhead,
     /// As [`RenderError::OverBudget`], and requests cannot be rendered ahead because turns repeat
@@ -105,9 +117,18 @@ impl fmt::Display for RenderError {
                 "{file}: line {row}: field \"input_length\": found {tokens}; right would be at most {}",
                 crate::limits::PROMPT_TOKENS_MAX
             ),
-            Self::Extra { key, instead } => {
-                write!(out, "--extra-inputs {key}: is decided for every request; {instead}")
+            Self::Extra(members) => {
+                let say = |(key, instead): &(&str, &str)| {
+                    format!("--extra-inputs {key}: is decided for every request; {instead}")
+                };
+                out.write_str(&members.iter().map(say).collect::<Vec<_>>().join("; "))
             }
+            Self::Unsettled(place) => write!(
+                out,
+                "{place}: this body does not go where the others go: found neither messages nor a \
+                 prompt, or another of the two than in the first row; right would be bodies of one \
+                 kind, or --endpoint PATH to say where all of them go"
+            ),
             Self::TurnsToCompletions(_)
             | Self::MixedSession(_)
             | Self::LiveUnordered(_)
@@ -133,21 +154,21 @@ impl RenderError {
     /// Of prompts that repeat what came before them: why they cannot; of anything else nothing.
     fn say_why_turns_cannot_repeat(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TurnsToCompletions(row) => write!(
+            Self::TurnsToCompletions(place) => write!(
                 out,
-                "line {row}: this turn repeats the turns before it, and the completions endpoint \
+                "{place}: this turn repeats the turns before it, and the completions endpoint \
                  takes one prompt; use --endpoint-type chat, or send each turn's own text alone \
                  with --context-mode message_array_with_responses"
             ),
-            Self::MixedSession(row) => write!(
+            Self::MixedSession(place) => write!(
                 out,
-                "line {row}: one session has turns that repeat those before them and turns that \
+                "{place}: one session has turns that repeat those before them and turns that \
                  hold their own messages or payload; give it one kind, or send each turn alone \
                  with --context-mode message_array_with_responses"
             ),
-            Self::LiveUnordered(row) => write!(
+            Self::LiveUnordered(place) => write!(
                 out,
-                "line {row}: this turn repeats the server's reply to the turn before it and does \
+                "{place}: this turn repeats the server's reply to the turn before it and does \
                  not wait for it; leave out --open-loop-strict, or send each turn's own text alone \
                  with --context-mode message_array_with_responses"
             ),
@@ -215,7 +236,8 @@ impl From<RenderError> for EngineError {
     fn from(error: RenderError) -> Self {
         match error {
             RenderError::Header(words) => Self::Usage(words),
-            RenderError::Extra { .. }
+            RenderError::Extra(_)
+            | RenderError::Unsettled(_)
             | RenderError::TurnsToCompletions(_)
             | RenderError::MixedSession(_)
             | RenderError::LiveUnordered(_)

@@ -77,7 +77,8 @@ impl Histories {
         for session in by_turn.chunk_by(|&one, &other| row(one).session == row(other).session) {
             let waits = |pair: &[RequestIndex]| row(pair[1]).after == Some(pair[0]);
             if live && let Some(pair) = session.windows(2).find(|pair| !waits(pair)) {
-                return Err(RenderError::LiveUnordered(row(pair[1]).row));
+                let record = plan.record_of[pair[1].as_usize()];
+                return Err(RenderError::LiveUnordered(place(trace, record, "session_id")));
             }
             histories.add(session, |request| row(request).max_tokens);
         }

@@ -9,6 +9,7 @@ use onbeat_shared::trace::recorded::Content;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::render::error::Place;
 use crate::render::{Generation, RenderError, Secret};
 
 /// Which of the OpenAI-compatible endpoints is asked.
@@ -147,21 +148,26 @@ impl RenderOptions {
         if messages && self.endpoint == Endpoint::Completions {
             return Err(RenderError::MessagesToCompletions);
         }
+        if let Some(record) = trace.recorded.unsettled
+            && self.path.is_none()
+            && !self.endpoint_named
+        {
+            return Err(RenderError::Unsettled(place(trace, record, "messages")));
+        }
         let rows = trace.recorded.prompts;
         let hints = rows && !self.omit_kv_hints;
-        for (key, instead, decided) in [
+        let decided = [
             ("prompt", "the trace has the prompts", true),
             ("messages", "the trace has the prompts", true),
             ("stream", "use --streaming or --no-streaming instead", true),
             ("min_tokens", "pass --no-force-min-tokens to send your value", rows && min_tokens),
             ("hash_ids", "pass --omit-kv-hints to send your value", hints),
             ("block_size", "pass --omit-kv-hints to send your value", hints),
-        ] {
-            if decided && self.extra.iter().any(|(own, _)| own == key) {
-                return Err(RenderError::Extra { key, instead });
-            }
-        }
-        Ok(self)
+        ];
+        let own = |key: &str| self.extra.iter().any(|(own, _)| own == key);
+        let twice = decided.into_iter().filter(|&(key, _, decided)| decided && own(key));
+        let twice: Vec<_> = twice.map(|(key, instead, _)| (key, instead)).collect();
+        if twice.is_empty() { Ok(self) } else { Err(RenderError::Extra(twice)) }
     }
 }
 
@@ -180,21 +186,29 @@ impl RenderOptions {
         }
         // For each session, whether its turns are only what is new in them.
         let mut met: Vec<Option<bool>> = vec![None; trace.sessions.len()];
-        for (place, record) in (0..).zip(&trace.records) {
-            let content = trace.recorded.content_of(place);
+        for (number, record) in (0..).zip(&trace.records) {
+            let content = trace.recorded.content_of(number);
             let is_delta = matches!(content, Content::Words | Content::Prompt);
             match met[record.session.as_usize()].replace(is_delta) {
                 Some(other) if other != is_delta => {
-                    return Err(RenderError::MixedSession(record.row));
+                    return Err(RenderError::MixedSession(place(trace, number, "session_id")));
                 }
                 Some(true) if self.endpoint == Endpoint::Completions => {
-                    return Err(RenderError::TurnsToCompletions(record.row));
+                    return Err(RenderError::TurnsToCompletions(place(trace, number, "session_id")));
                 }
                 _ => {}
             }
         }
         Ok(())
     }
+}
+
+/// Where a trace has a record's member.
+pub(crate) fn place(trace: &Trace, record: u32, field: &'static str) -> Place {
+    let file = trace.recorded.files.get(trace.recorded.file_of(record) as usize);
+    let file = file.map_or_else(|| trace.source.name.clone(), |file| file.name.clone());
+    let row = trace.records.get(record as usize).map_or(0, |record| record.row);
+    Place { file, row, field }
 }
 
 impl Default for RenderOptions {

@@ -354,7 +354,8 @@ fn rows_that_hold_messages_or_bodies_are_sent_as_they_stand() {
     assert_eq!(refused, RenderError::MessagesToCompletions);
     (trace.records[2].session, trace.records[2].turn) = (trace.records[1].session, 1);
     let refused = RenderOptions::default().for_trace(&trace, true).expect_err("two kinds");
-    assert_eq!(refused, RenderError::MixedSession(3));
+    let words = "line 3: field \"session_id\": one session has turns";
+    assert!(refused.to_string().contains(words), "{refused}");
     let alone = RenderOptions { context: Some(Context::Alone), ..RenderOptions::default() };
     assert!(alone.for_trace(&trace, true).is_ok());
 }
@@ -435,6 +436,10 @@ fn members_that_rows_decide_are_refused() {
     assert_eq!(refused("block_size", &recorded, true, true), None);
     assert_eq!(refused("min_tokens", &trace(&[(1, vec![])], 64), false, true), None);
     assert!(refused("messages", &recorded, true, false).is_some());
+    let extra = ["block_size", "temperature", "hash_ids"].map(|key| (key.to_owned(), 1.into()));
+    let options = RenderOptions { extra: extra.to_vec(), ..RenderOptions::default() };
+    let words = options.for_trace(&recorded, false).expect_err("two of them").to_string();
+    assert!(words.contains("hash_ids: ") && words.contains("; --extra-inputs block_size: "), "{words}");
 }
 
 proptest! {

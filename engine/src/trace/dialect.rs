@@ -52,6 +52,8 @@ pub(crate) struct Rows {
     pub(crate) facts: Vec<Facts>,
     /// Whether lines that are bodies are for the completions endpoint; `None` before the first.
     pub(crate) completions: Option<bool>,
+    /// The first line whose body does not go where the first one goes.
+    pub(crate) unsettled: Option<u32>,
 }
 
 impl Rows {
@@ -76,35 +78,23 @@ impl Rows {
 }
 
 impl Rows {
-    /// Adds the next row, which is a whole body.
-    pub(crate) fn add_body(&mut self, text: RowText<'_>) -> Result<Facts, Fault> {
-        let messages = raw(text, MESSAGES);
-        let listed = |value| {
-            serde_json::from_slice::<Vec<IgnoredAny>>(value).is_ok_and(|list| !list.is_empty())
+    /// Adds the next row, which is a whole body: what it asks is the server's affair. Only where it
+    /// goes is ours, which messages or a prompt say.
+    pub(crate) fn add_body(&mut self, text: RowText<'_>) -> Facts {
+        let completions = match (raw(text, MESSAGES), raw(text, PROMPT)) {
+            (Some(_), _) => Some(false),
+            (None, Some(_)) => Some(true),
+            (None, None) => None,
         };
-        match messages {
-            Some(value) if !listed(value) => {
-                return Err(Fault::field(MESSAGES, shown(value), "a list that is not empty"));
-            }
-            None if raw(text, PROMPT).is_none() => {
-                let right = "a list of messages, or a prompt";
-                return Err(Fault::field(MESSAGES, "nothing", right));
-            }
-            _ => {}
-        }
-        let completions = messages.is_none();
-        if *self.completions.get_or_insert(completions) != completions {
-            let (key, right) = match completions {
-                true => (PROMPT, "messages, as in the first row: a file goes to one endpoint"),
-                false => (MESSAGES, "a prompt, as in the first row: a file goes to one endpoint"),
-            };
-            return Err(Fault::field(key, "another kind of body", right));
+        let is_settled = completions == Some(*self.completions.get_or_insert(completions == Some(true)));
+        if !is_settled {
+            self.unsettled = self.unsettled.or(u32::try_from(self.facts.len()).ok());
         }
         let said = said(text.bytes);
         let facts = Facts { content: Content::Body, delay_ns: None, untimed: untimed(text), said };
         self.sessions.push(None);
         self.facts.push(facts);
-        Ok(facts)
+        facts
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn finish(path: &Path, reader: RowReader, source: Source) -> Result<T
         let sessions = u32::try_from(rows.records.len()).expect("bounded by REQUESTS_MAX");
         (SessionNames::Fresh(sessions), Recorded::default())
     } else {
-        let dialect::Rows { sessions, facts, completions } = rows.dialect;
+        let dialect::Rows { sessions, facts, completions, unsettled } = rows.dialect;
         let (session_of, names) = sessions.sessions();
         let first = turns(&mut rows.records, &session_of, &facts, names.len());
         if let Some(line) = first.filter(|_| facts.iter().any(|facts| !facts.untimed)) {
@@ -43,7 +43,7 @@ pub(crate) fn finish(path: &Path, reader: RowReader, source: Source) -> Result<T
         }
         let untimed = first.is_some();
         let completions = completions.unwrap_or(false);
-        (names, Recorded { untimed, completions, ..recorded(&facts) })
+        (names, Recorded { untimed, completions, unsettled, ..recorded(&facts) })
     };
     Ok(Trace {
         source,

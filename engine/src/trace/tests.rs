@@ -316,6 +316,32 @@ fn lines_that_are_bodies_stay_as_they_are_but_for_their_time() {
     assert!(trace.recorded.members.get(0).is_empty());
 }
 
+/// What a body asks is the server's affair; only where it goes has to be known.
+#[test]
+fn a_body_of_any_kind_goes_where_the_user_says() {
+    use crate::render::{Endpoint, RenderOptions};
+
+    let text = "{\"model\":\"m\",\"messages\":[],\"timestamp\":0}\n\
+                {\"model\":\"m\",\"input\":[\"a\",\"b\"],\"timestamp\":1}\n\
+                {\"model\":\"m\",\"prompt\":\"x\",\"timestamp\":2}\n";
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(text.as_bytes()).expect("written");
+    let mut trace = load(file.path(), &TraceOptions::default()).expect("reads");
+    assert_eq!(trace.recorded.unsettled, Some(1));
+    load_prompts(file.path(), &mut trace, &|_| true, u64::MAX).expect("reads");
+    let second = std::str::from_utf8(trace.recorded.texts.get(1)).expect("text");
+    assert_eq!(second, "{\"model\":\"m\",\"input\":[\"a\",\"b\"]}");
+    let refused = RenderOptions::default().for_trace(&trace, true).expect_err("two ways");
+    let words = refused.to_string();
+    assert!(words.contains(": line 2: field \"messages\"") && words.contains("--endpoint PATH"), "{words}");
+    let path = Some("/v1/embeddings".to_owned());
+    let named = RenderOptions { path, ..RenderOptions::default() };
+    assert!(named.for_trace(&trace, true).is_ok());
+    let chat = RenderOptions { endpoint_named: true, ..RenderOptions::default() };
+    assert_eq!(chat.for_trace(&trace, true).expect("chat").endpoint, Endpoint::Chat);
+    assert_eq!(loaded("{\"model\":\"m\",\"prompt\":1}").recorded.unsettled, None);
+}
+
 #[test]
 fn rows_without_times_are_told_and_stand_in_file_order() {
     let bodies = loaded("{\"model\":\"m\",\"prompt\":\"x\"}\n{\"model\":\"m\",\"prompt\":[1]}\n");

@@ -228,6 +228,19 @@ impl RampReason {
     }
 }
 
+impl RampReason {
+    /// What goes before [`RampReason::words`] where so many users were added: the reason is then
+    /// why there were not more.
+    #[must_use]
+    pub const fn link(self, added: u64) -> &'static str {
+        let ends = matches!(
+            self,
+            Self::MaxUsers | Self::WorkingSet | Self::NewTokens | Self::PoolEmpty
+        );
+        if added > 0 && ends { "then " } else { "" }
+    }
+}
+
 /// The ramp's decision at the end of an assessment period, with what it saw. Written by the
 /// conductor, in [`ASSESSMENT_PARTS`] records.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

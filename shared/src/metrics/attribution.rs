@@ -75,6 +75,13 @@ impl UserGoals {
     }
 }
 
+/// Whether anything of request `i`'s answer counts: it has a token, whatever became of it then, or
+/// it is a success without one. The server has done that work in a period, also for an answer that
+/// breaks off or that the end of the run cuts.
+pub(super) fn is_answered(run: &Run, i: usize) -> bool {
+    run.requests.first_token(i).is_some() || run.requests.is_ok(i)
+}
+
 /// When a user-driven run ends: with the last thing that the log says of requests, users or the
 /// ramp. Not before its zero.
 #[must_use]
@@ -100,8 +107,12 @@ pub fn periods(run: &Run, goals: UserGoals) -> Vec<Period> {
     let mut grid = Grid::new(length, end, whole.min(PERIODS_MAX));
     for i in 0..run.requests.len() {
         grid.request(run, i);
+        if is_answered(run, i) {
+            grid.answer(run, i);
+        }
         if run.requests.is_ok(i) {
-            grid.success(run, i, goals);
+            let ended = last_stamp(run, i).map_or(0, |end| grid.of(end));
+            goals.count(run, i, &mut grid.tallies[ended].period.slo);
         }
     }
     for limit in &users.limits {
@@ -290,8 +301,8 @@ impl Grid {
         step(&mut self.through, first + 1, last);
     }
 
-    /// What belongs to a successful request's first token, its tokens and its goals.
-    fn success(&mut self, run: &Run, i: usize, goals: UserGoals) {
+    /// What belongs to an answered request's first token and its tokens.
+    fn answer(&mut self, run: &Run, i: usize) {
         let requests = &run.requests;
         let Some(end) = last_stamp(run, i) else { return };
         let prefilled = self.of(requests.first_token(i).unwrap_or(end));
@@ -305,7 +316,6 @@ impl Grid {
         tally.prefilled.push(run.plan[i].session.0);
         tally.cache.add(run, i);
         let ended = self.of(end);
-        goals.count(run, i, &mut self.tallies[ended].period.slo);
         let Some(weight) = tokens::per_chunk_token(run, i) else {
             // An answer that was not streamed arrived at its end.
             let all = count(tokens::completion(run, i).unwrap_or(0));

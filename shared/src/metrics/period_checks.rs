@@ -3,11 +3,11 @@
 
 use proptest::prelude::{ProptestConfig, any, proptest};
 
-use super::attribution::{UserGoals, agent_wait_ns, periods, queue_ns};
+use super::attribution::{UserGoals, agent_wait_ns, is_answered, periods, queue_ns};
 use super::latency::{count, effective_ttft_ns, nanos};
 use super::periods::{GoalCounts, Period};
-use super::selection::Selection;
-use super::throughput::{Totals, last_stamp};
+use super::throughput::last_stamp;
+use super::tokens;
 use super::{ReportOptions, report, users};
 use crate::log::sample::Sample;
 use crate::log::sample_users::{self, Sent, empty, happens, sends};
@@ -68,6 +68,34 @@ fn everything_is_counted_where_it_happened() {
     assert_eq!(effective.mean, 1_099.0, "200 ms in the queue");
     let queue: Vec<_> = found.iter().map(|p| p.queue_ms.map(|queue| queue.max)).collect();
     assert_eq!(queue, [Some(200.0), None, Some(0.0)]);
+}
+
+/// What the server had done counts when it did it, also for answers that break off, fail or are cut
+/// by the end of the run; only their goals are nobody's.
+#[test]
+fn an_answer_that_does_not_end_well_counts_what_came() {
+    for class in [Class::ResetMidAnswer, Class::CutAtEnd, Class::TotalTimeout] {
+        let mut sample = empty(SECOND);
+        happens(&mut sample, 0, 0, started());
+        let tokens = vec![900 * MS, 950 * MS, 1_100 * MS];
+        let cut = Sent { tokens, class, ideal: Some(60), ..Sent::of(0, 0, 2_100 * MS) };
+        sends(&mut sample, 0, &cut);
+        // It never got a token: none of its input was answered.
+        sends(&mut sample, 1, &Sent { class, ..Sent::of(0, 1_200 * MS, 2_100 * MS) });
+        let run = read(&sample);
+        let found = periods(&run, UserGoals::default());
+        let output: Vec<f64> = found.iter().map(|p| p.tokens.output).collect();
+        assert_eq!(output, [2.0, 1.0, 0.0], "{class:?}");
+        let input: Vec<u64> = found.iter().map(|p| p.tokens.input).collect();
+        assert_eq!(input, [100, 0, 0], "{class:?}");
+        let ttft: Vec<_> = found.iter().map(|p| p.ttft_ms.map(|ttft| ttft.mean)).collect();
+        assert_eq!(ttft, [Some(900.0), None, None], "{class:?}");
+        assert_eq!(found.iter().map(|p| p.requests.ok).sum::<u64>(), 0, "{class:?}");
+        assert_eq!(found.iter().map(|p| p.slo.of_requests).sum::<u64>(), 0, "{class:?}");
+        assert_eq!(found[0].cache.new_tokens, 40, "{class:?}");
+        let users = users::users(&run, UserGoals::default()).expect("users");
+        assert_eq!(users.cache.new_tokens, 40, "{class:?}");
+    }
 }
 
 /// No data is not zero: the page shows it as such.
@@ -255,11 +283,17 @@ fn check_sums(run: &Run) {
     assert_eq!(sum(&|p| p.requests.sent), has(&|i| requests.was_sent(i)));
     assert_eq!(sum(&|p| p.requests.ended), has(&|i| requests.done(i).is_some()));
     assert_eq!(sum(&|p| p.requests.ok), has(&|i| requests.is_ok(i)));
-    assert_eq!(sum(&|p| p.requests.prefilled), has(&|i| requests.is_ok(i)));
-    let totals = Totals::of(&Selection::new(run, None));
-    assert_eq!(sum(&|p| p.tokens.input), totals.prompt.unwrap_or(0));
+    assert_eq!(sum(&|p| p.requests.prefilled), has(&|i| is_answered(run, i)));
+    let answered = || (0..requests.len()).filter(|&i| is_answered(run, i));
+    let input: u64 = answered().filter_map(|i| tokens::prompt(run, i)).sum();
+    assert_eq!(sum(&|p| p.tokens.input), input);
+    // Whatever became of the request: every token that came is in a period.
+    let came: u64 = (0..requests.len())
+        .filter(|&i| requests.is_ok(i) || run.chunks.count(i) > 0)
+        .filter_map(|i| tokens::completion(run, i))
+        .sum();
     let output: f64 = found.iter().map(|p| p.tokens.output).sum();
-    assert!((output - count(totals.completion.unwrap_or(0))).abs() < 1e-6, "{output}");
+    assert!((output - count(came)).abs() < 1e-6, "{output}");
     let end = super::attribution::end(run, told);
     let busy: f64 = found.iter().map(|p| p.requests.in_flight_s).sum();
     let all: f64 = (0..requests.len())

@@ -3,8 +3,9 @@
 //! Periods are contiguous from the schedule's zero. Prompt tokens, TTFT and cache hits belong to
 //! the period of the first token, output tokens to that of their content event, a request's end and
 //! its goals to that of its end, its sending to that of its sending. So every request and every
-//! token is in exactly one period, whether it ended in it or not, and sums over periods are the
-//! run's; the last one, which ends with the run, is there too. An instant on an edge belongs to the
+//! token that came is in exactly one period, whatever became of the request later, and sums over
+//! periods are the run's; the last one, which ends with the run, is there too. (The headline counts
+//! tokens of successful requests only: [`super::throughput`].) An instant on an edge belongs to the
 //! later period. What has no data is `None`, never 0.
 
 use std::fmt;
@@ -39,13 +40,13 @@ pub struct Period {
     pub users_completed: u32,
     /// Users and sub-agents that were truncated in it.
     pub users_truncated: u32,
-    /// Users and sub-agents whose successful requests got their first token in it.
+    /// Users and sub-agents whose requests got their first token in it.
     pub users_with_requests: u32,
     /// Requests and their states.
     pub requests: PeriodRequests,
     /// Tokens.
     pub tokens: PeriodTokens,
-    /// First token − sent, of successful requests whose first token came in it.
+    /// First token − sent, of requests whose first token came in it.
     pub ttft_ms: Option<Statistic>,
     /// Queue time + TTFT, of the same requests.
     pub effective_ttft_ms: Option<Statistic>,
@@ -104,8 +105,8 @@ pub struct PeriodRequests {
     pub prefilling: u64,
     /// Of those in flight, the ones with a token (`in_flight_decoding`).
     pub decoding: u64,
-    /// Successful requests whose first token came in it (a successful answer without any token
-    /// counts at its end).
+    /// Requests whose first token came in it (a successful answer without any token counts at its
+    /// end).
     pub prefilled: u64,
     /// Σ (end − sent) of those, in seconds (`total_request_time`).
     pub prefilled_time_s: f64,
@@ -118,7 +119,7 @@ pub struct PeriodRequests {
     pub per_user_per_min: Option<f64>,
 }
 
-/// Tokens of one period; counts are of successful requests.
+/// Tokens of one period, of all requests that got any, whatever became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PeriodTokens {
     /// Prompt tokens of requests whose first token came in it.

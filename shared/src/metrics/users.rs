@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::attribution::{CacheSums, UserGoals, agent_wait_ns, queue_ns};
+use super::attribution::{CacheSums, UserGoals, agent_wait_ns, is_answered, queue_ns};
 use super::latency::{count, effective_ttft_ns, nanos};
 use super::periods::{GoalCounts, PeriodCache};
 use super::quantile::{Collector, Statistic};
@@ -39,7 +39,7 @@ pub struct UsersReport {
     pub effective_ttft_ms: Option<Statistic>,
     /// How long users waited for their sub-agents, of requests that waited at all.
     pub agent_wait_ms: Option<Statistic>,
-    /// Prefix cache, of successful requests.
+    /// Prefix cache, of requests with a first token, as in periods.
     pub cache: PeriodCache,
     /// Most tokens of the working set at the end of a period; null if the log has no decision of
     /// the ramp.
@@ -117,9 +117,11 @@ pub fn users(run: &Run, goals: UserGoals) -> Option<UsersReport> {
         let flags = told.flags(i);
         report.over_budget_requests += u64::from(flags.has(StepFlags::OVER_BUDGET));
         report.replaced_replies += u64::from(flags.has(StepFlags::REPLY_REPLACED));
+        if is_answered(run, i) {
+            cache.add(run, i);
+        }
         if run.requests.is_ok(i) {
             effective.extend(effective_ttft_ns(run, i).map(nanos));
-            cache.add(run, i);
             goals.count(run, i, &mut counts);
         }
     }

@@ -37,6 +37,9 @@ pub struct Recorded {
     pub delay_ns: Vec<Option<i64>>,
     /// Whether rows hold whole bodies that are for the completions endpoint.
     pub completions: bool,
+    /// The first row whose body does not go where the first one's goes: it has neither messages nor
+    /// a prompt, or the other of the two.
+    pub unsettled: Option<u32>,
     /// Whether no session's first row has a time of its own, so that they need a rate to start at.
     pub untimed: bool,
     /// Whether rows are in AIPerf's dialect of Mooncake's format, and may add members to bodies.

@@ -12,7 +12,7 @@ use crate::series::{Answer, Ask};
 use crate::theme::{self, GRID, GUTTER, Palette, Type, data_colour};
 use crate::widgets::{
     canvas::empty_ui,
-    grid::{Grid, GridColumn},
+    grid::{Grid, GridColumn, GridKeys},
     rule::Rule,
     table::{Column, Table},
     time_plot::{self, TimePlot},
@@ -218,7 +218,7 @@ fn grid_ui(
         is_chosen: &|_| false,
         sorted: sorted.map(|column| (column, sort.descending)),
         reveal: None,
-        focus: None,
+        keys: GridKeys::Cursor,
     };
     let act = grid.show(ui);
     act.heading.map(|column| SessionColumn::ALL[column])

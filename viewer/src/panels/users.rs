@@ -12,7 +12,7 @@ use crate::state::Choices;
 use crate::theme::{self, GRID, GUTTER, Palette, Type};
 use crate::widgets::{
     canvas::waiting_ui,
-    grid::{Grid, GridColumn},
+    grid::{Grid, GridColumn, GridKeys},
     switch,
     time_plot::{self, TimePlot},
 };
@@ -172,6 +172,10 @@ fn note_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
         }
         Listing::People => "Choose one to see its requests alone, everywhere".to_owned(),
     };
+    let words = match &scene.choices.filter {
+        Some(_) => format!("Of all requests, whatever the filter. {words}"),
+        None => words,
+    };
     let palette = Palette::of(ui);
     ui.add_space(2.0 * GRID);
     let said = words.clone();
@@ -215,7 +219,7 @@ fn grid_ui(
         is_chosen: &|_row| false,
         sorted,
         reveal: None,
-        focus: None,
+        keys: GridKeys::Cursor,
     }
     .show(ui);
     if let (Some(column), Some(sort)) = (act.heading, sort) {

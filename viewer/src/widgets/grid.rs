@@ -2,14 +2,16 @@
 //!
 //! Only the rows in sight are asked for and drawn. The place in the table is kept as a number of
 //! rows, not of points: a million rows are more points than a 32-bit number can count. Each row is
-//! one node for screen readers and tests, which says all its cells. It knows no run and sorts
-//! nothing: clicks on headings and rows are given back to whoever draws it.
+//! one node for screen readers and tests, which says all its cells. With the keyboard a cursor goes
+//! over the rows ([`GridKeys`]), and Enter is a click on its row. It knows no run and sorts nothing:
+//! clicks on headings and rows are given back to whoever draws it.
 
 use eframe::egui::{
-    self, Color32, EventFilter, FontSelection, Id, Rect, Response, RichText, ScrollArea, Sense,
-    Stroke, TextWrapMode, Ui, WidgetInfo, WidgetText, pos2, vec2,
+    self, Color32, EventFilter, FontSelection, Id, Key, Rect, Response, RichText, ScrollArea, Sense,
+    Stroke, StrokeKind, TextWrapMode, Ui, WidgetInfo, WidgetText, pos2, vec2,
 };
 
+use crate::keys;
 use crate::quantity::NO_DATA_CELL;
 use crate::theme::{GRID, Palette, ROW_HEIGHT, Type, faded};
 
@@ -46,14 +48,23 @@ pub struct Grid<'a> {
     pub sorted: Option<(usize, bool)>,
     /// A row that is to come into sight.
     pub reveal: Option<usize>,
-    /// The identity with which it takes the keyboard's focus, if it does.
-    pub focus: Option<Id>,
+    /// Who obeys the keys while it has the focus.
+    pub keys: GridKeys,
+}
+
+/// Who obeys the keys while a table has the focus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GridKeys {
+    /// The table, by [`keys::TABLE`]: a cursor of its own goes over the rows.
+    Cursor,
+    /// Whoever draws it, by this identity.
+    Owner(Id),
 }
 
 /// What the user did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GridAct {
-    /// The row that was clicked.
+    /// The row that was clicked, or on which Enter was pressed.
     pub row: Option<usize>,
     /// The column whose heading was clicked.
     pub heading: Option<usize>,
@@ -110,10 +121,16 @@ impl Grid<'_> {
         let last = (self.rows as f64 - in_sight).max(0.0);
         let key = ui.scope_id().with("first");
         let mut first: f64 = ui.data(|data| data.get_temp(key)).unwrap_or(0.0);
-        first = self.revealed(first, in_sight);
+        let cursor = self.cursor(ui, first, whole(in_sight).max(1));
+        let reveal = self.reveal.or(cursor.row.filter(|_| cursor.moved));
+        first = revealed(reveal, first, in_sight);
         first = scrolled(ui, response, first);
         first = first.clamp(0.0, last);
-        let row = self.rows_ui(ui, body, first, stretch);
+        let clicked = self.rows_ui(ui, body, first, stretch, cursor.row);
+        if let Some(row) = clicked {
+            ui.data_mut(|data| data.insert_temp(cursor_id(ui), row));
+        }
+        let row = clicked.or(cursor.row.filter(|_| cursor.entered));
         let heading = self.heading_ui(ui, heading, stretch);
         let mut next = first;
         if last > 0.0 {
@@ -123,13 +140,13 @@ impl Grid<'_> {
             next = bar_ui(ui, self.name, bar, first, in_sight, last).clamp(0.0, last);
         }
         ui.data_mut(|data| data.insert_temp(key, next));
-        self.focus_ui(ui, rect, row.is_some() || heading.is_some());
+        self.focus_ui(ui, rect, clicked.is_some() || heading.is_some());
         GridAct { row, heading, page: whole(in_sight).max(1), first: whole(first.ceil()) }
     }
 
     /// Lets it have the focus: by the tabulator, or by a click on a row.
     fn focus_ui(&self, ui: &Ui, rect: Rect, clicked: bool) {
-        let Some(id) = self.focus else { return };
+        let id = self.focus_id(ui);
         let sight = rect.intersect(ui.clip_rect());
         let response = ui.interact(sight, id, Sense::focusable_noninteractive());
         let name = self.name;
@@ -148,18 +165,56 @@ impl Grid<'_> {
         }
     }
 
-    /// The first row such that the one to reveal is in sight, with one more around it.
-    fn revealed(&self, first: f64, in_sight: f64) -> f64 {
-        let Some(reveal) = self.reveal.map(|row| row as f64) else { return first };
-        let room = ((in_sight - 1.0) / 2.0).clamp(0.0, 1.0);
-        // From far away into the middle, from near just into sight.
-        if (reveal - first).abs() > 2.0 * in_sight {
-            return (reveal - in_sight / 2.0).floor();
+    fn focus_id(&self, ui: &Ui) -> Id {
+        match self.keys {
+            GridKeys::Owner(id) => id,
+            GridKeys::Cursor => ui.scope_id().with("keys"),
         }
-        first.min(reveal - room).max((reveal + 1.0 + room - in_sight).ceil())
     }
 
-    fn rows_ui(&self, ui: &mut Ui, body: Rect, first: f64, stretch: f32) -> Option<usize> {
+    /// Where its own cursor is, after this frame's keys; nowhere while it has not the focus.
+    fn cursor(&self, ui: &Ui, first: f64, page: usize) -> Cursor {
+        let id = self.focus_id(ui);
+        let is_own = self.keys == GridKeys::Cursor && self.rows > 0;
+        if !is_own || !ui.memory(|memory| memory.has_focus(id)) {
+            return Cursor::default();
+        }
+        let last = self.rows - 1;
+        let kept: Option<usize> = ui.data(|data| data.get_temp(cursor_id(ui)));
+        let mut at = kept.unwrap_or_else(|| whole(first.ceil())).min(last);
+        let (mut moved, mut entered) = (false, false);
+        for place in keys::TABLE.take(ui.ctx(), id, |_place| true) {
+            // The first key finds the cursor where it is.
+            let step = |to: usize| if kept.is_some() { to } else { at };
+            (at, moved) = match keys::TABLE.keys[place].1 {
+                Key::ArrowUp => (step(at.saturating_sub(1)), true),
+                Key::ArrowDown => (step((at + 1).min(last)), true),
+                Key::PageUp => (at.saturating_sub(page), true),
+                Key::PageDown => ((at + page).min(last), true),
+                Key::Home => (0, true),
+                Key::End => (last, true),
+                _ => {
+                    entered = true;
+                    (at, moved)
+                }
+            };
+        }
+        if moved || entered {
+            ui.ctx().request_repaint();
+            ui.data_mut(|data| data.insert_temp(cursor_id(ui), at));
+        }
+        let row = (kept.is_some() || moved || entered).then_some(at);
+        Cursor { row, moved, entered }
+    }
+
+    fn rows_ui(
+        &self,
+        ui: &mut Ui,
+        body: Rect,
+        first: f64,
+        stretch: f32,
+        cursor: Option<usize>,
+    ) -> Option<usize> {
         let mut clicked = None;
         let clip = body.intersect(ui.clip_rect());
         let start = whole(first.floor());
@@ -169,14 +224,26 @@ impl Grid<'_> {
             let offset = ((row as f64 - first) * f64::from(ROW_HEIGHT)) as f32;
             let top = body.top() + offset;
             let line = Rect::from_min_size(pos2(body.left(), top), vec2(body.width(), ROW_HEIGHT));
-            if line.intersects(clip) && self.row_ui(ui, line, clip, row, stretch).clicked() {
+            if !line.intersects(clip) {
+                continue;
+            }
+            let has_cursor = cursor == Some(row);
+            if self.row_ui(ui, line, clip, row, stretch, has_cursor).clicked() {
                 clicked = Some(row);
             }
         }
         clicked
     }
 
-    fn row_ui(&self, ui: &mut Ui, line: Rect, clip: Rect, row: usize, stretch: f32) -> Response {
+    fn row_ui(
+        &self,
+        ui: &mut Ui,
+        line: Rect,
+        clip: Rect,
+        row: usize,
+        stretch: f32,
+        has_cursor: bool,
+    ) -> Response {
         let palette = Palette::of(ui);
         let chosen = (self.is_chosen)(row);
         // A row is no stop of the tabulator: the arrow keys move between them.
@@ -218,7 +285,13 @@ impl Grid<'_> {
             let mark = line.with_max_x(line.left() + 3.0);
             painter.rect_filled(mark, 0.0, palette.accent);
         }
-        response.widget_info(|| WidgetInfo::selected(egui::Role::Row, true, chosen, label.clone()));
+        if has_cursor {
+            let stroke = Stroke::new(1.0, palette.accent);
+            painter.rect_stroke(line.shrink(0.5), 0.0, stroke, StrokeKind::Inside);
+        }
+        let selected = chosen || has_cursor;
+        response
+            .widget_info(|| WidgetInfo::selected(egui::Role::Row, true, selected, label.clone()));
         response
     }
 
@@ -272,6 +345,29 @@ impl Grid<'_> {
         painter.hline(rect.x_range(), rect.bottom() - 0.5, Stroke::new(1.0, palette.edge));
         clicked
     }
+}
+
+/// A table's own cursor in one frame.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    row: Option<usize>,
+    moved: bool,
+    entered: bool,
+}
+
+fn cursor_id(ui: &Ui) -> Id {
+    ui.scope_id().with("cursor")
+}
+
+/// The first row such that the one to reveal is in sight, with one more around it.
+fn revealed(reveal: Option<usize>, first: f64, in_sight: f64) -> f64 {
+    let Some(reveal) = reveal.map(|row| row as f64) else { return first };
+    let room = ((in_sight - 1.0) / 2.0).clamp(0.0, 1.0);
+    // From far away into the middle, from near just into sight.
+    if (reveal - first).abs() > 2.0 * in_sight {
+        return (reveal - in_sight / 2.0).floor();
+    }
+    first.min(reveal - room).max((reveal + 1.0 + room - in_sight).ceil())
 }
 
 /// One text in its slot, cut where it is too long.

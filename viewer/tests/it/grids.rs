@@ -3,10 +3,10 @@
 use std::cell::Cell;
 
 use eframe::egui::{
-    Event, MouseWheelSource, MouseWheelUnit, PointerButton, Pos2, TouchPhase, Vec2, accesskit::Role,
+    Event, Key, MouseWheelSource, MouseWheelUnit, PointerButton, Pos2, TouchPhase, Vec2, accesskit::Role,
 };
 use egui_kittest::{Harness, kittest::Queryable as _};
-use onbeat_viewer::widgets::grid::{Grid, GridColumn};
+use onbeat_viewer::widgets::grid::{Grid, GridColumn, GridKeys};
 
 use crate::stage::SIZE;
 
@@ -41,7 +41,7 @@ fn play() -> Play {
                 is_chosen: &|_row| false,
                 sorted: None,
                 reveal: shown.reveal.take(),
-                focus: None,
+                keys: GridKeys::Cursor,
             }
             .show(ui);
             shown.clicked = act.row.or(shown.clicked);
@@ -105,6 +105,41 @@ fn the_wheel_moves_by_rows_and_a_click_gives_the_row() {
     play.get_by_label(&format!("No. {row}, Square {}", row * row)).click();
     play.run();
     assert_eq!(play.state().clicked, Some(row));
+}
+
+/// Without a mouse: the tabulator gives the table the focus, its cursor goes to any row, and Enter
+/// is a click there.
+#[test]
+fn keys_go_over_the_rows_and_enter_is_a_click() {
+    let mut play = play();
+    let table = |play: &Play| {
+        play.get_by_role_and_label(Role::Grid, "Squares: rows, by arrow keys").is_focused()
+    };
+    for _ in 0..10 {
+        if table(&play) {
+            break;
+        }
+        play.key_press(Key::Tab);
+        play.run();
+    }
+    assert!(table(&play), "the tabulator finds it");
+    let mut after = |keys: &[Key]| {
+        for &key in keys {
+            play.key_press(key);
+            play.run();
+        }
+        play.key_press(Key::Enter);
+        play.run();
+        let row = play.state().clicked.expect("a row");
+        assert!(in_sight(&play).contains(&row), "{row}");
+        row
+    };
+    assert_eq!(after(&[Key::ArrowDown]), 0, "the first key finds the cursor");
+    assert_eq!(after(&[Key::ArrowDown, Key::ArrowDown]), 2);
+    assert_eq!(after(&[Key::End]), ROWS - 1);
+    assert_eq!(after(&[Key::ArrowDown, Key::ArrowUp]), ROWS - 2);
+    assert!((10..40).contains(&(ROWS - 2 - after(&[Key::PageUp]))));
+    assert_eq!(after(&[Key::Home, Key::ArrowUp]), 0);
 }
 
 #[test]

@@ -83,6 +83,20 @@ fn choosing_a_user_filters_by_it() {
 }
 
 #[test]
+fn a_user_is_chosen_with_the_keyboard_as_well() {
+    let mut play = shown(&sample_users::log(3, 8));
+    play.get_by_label("Table: Users").click();
+    play.run();
+    play.get_by_role_and_label(Role::Grid, "Users and sub-agents: rows, by arrow keys").focus();
+    play.run();
+    for key in [Key::ArrowDown, Key::ArrowDown, Key::Enter] {
+        play.key_press(key);
+        play.run();
+    }
+    assert!(play.state().choices().filter.is_some(), "the second user's requests alone");
+}
+
+#[test]
 fn headings_sort_the_users() {
     let mut play = shown(&sample_users::log(3, 8));
     play.get_by_label("Table: Users").click();

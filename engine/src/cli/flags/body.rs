@@ -248,7 +248,9 @@ impl BodyFlags {
         let words = "--api-key shows in the list of processes; OPENAI_API_KEY does not";
         let usage = "--per-chunk-usage changes nothing beside --no-streaming or --no-include-usage";
         let in_vain = self.per_chunk_usage && (self.no_streaming || self.no_include_usage);
-        let told = [(typed, words), (in_vain, usage)];
+        let list = self.model.as_deref().is_some_and(|model| model.contains(','));
+        let one = "--model is one name, comma and all: for several models make several runs";
+        let told = [(typed, words), (in_vain, usage), (list, one)];
         told.iter().filter(|(given, _)| *given).map(|(_, words)| (*words).to_owned()).collect()
     }
 }

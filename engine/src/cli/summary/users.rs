@@ -199,7 +199,8 @@ fn entry(page: &mut Page, period: &Period) {
         let headroom = ramp.headroom_share;
         let headroom =
             headroom.map_or_else(String::new, |h| format!(", headroom {:.0} %", h * 1e2));
-        words += &format!("; ramp: +{} ({}{headroom})", ramp.added, ramp.reason.words());
+        let (then, why) = (ramp.reason.link(ramp.added.into()), ramp.reason.words());
+        words += &format!("; ramp: +{} ({then}{why}{headroom})", ramp.added);
     }
     page.entry("", &words);
 }

@@ -226,10 +226,6 @@ impl Reader {
         };
         warn(self.no_output, "output_tokens is 0; one token is asked for");
         warn(self.empty_prompt, "input_tokens is 0: is the prompt empty?");
-        let cancelled = self.recorded.cancelled.iter().position(|&cancelled| cancelled);
-        let all = self.recorded.cancelled.iter().filter(|&&cancelled| cancelled).count();
-        let cancelled = Oddity { first: cancelled.map(|place| place as u64 + 1), rows: all as u64 };
-        warn(cancelled, "request_canceled: cancelled only with --replay-cancellations");
         warnings
     }
 }

@@ -7,6 +7,7 @@
 //! name each option that says otherwise. Limits and the ramp may change.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -45,6 +46,10 @@ pub struct Rest<S> {
     /// Users and pool as they were at the end; `None`: not known, as in a log that is exported
     /// later, and then nothing can go on from here.
     pub state: Option<S>,
+    /// Where the log of a run under way is. Its tables are written at its end, so one that was
+    /// killed leaves this, and its rows are still to be made from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished_log: Option<PathBuf>,
 }
 
 /// What a run that goes on must have in common with the one before.
@@ -177,6 +182,7 @@ impl<S> Progress<S> {
                 periods: before.saturating_add(periods),
                 equal: Equal::of(manifest),
                 state,
+                unfinished_log: None,
             },
         }
     }

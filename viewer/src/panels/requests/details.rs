@@ -17,7 +17,7 @@ use crate::series::requests::{
 use crate::state::Origin;
 use crate::theme::{self, GRID, GUTTER, Palette, Type};
 use crate::widgets::{
-    grid::{Grid, GridColumn},
+    grid::{Grid, GridColumn, GridKeys},
     switch,
     table::{Column, Table},
 };
@@ -310,7 +310,7 @@ fn turns_table_ui(
         colour: &|row, column| colour(palette, run, FIELDS[column].0, turns[row]),
         is_chosen: &|row| turns[row] == details.request,
         sorted: None,
-        focus: None,
+        keys: GridKeys::Cursor,
         reveal: reveal(ui, "turns", details, || {
             turns.iter().position(|&turn| turn == details.request)
         }),
@@ -355,7 +355,7 @@ fn neighbours_ui(
         },
         is_chosen: &|row| request(row) == details.request,
         sorted: None,
-        focus: None,
+        keys: GridKeys::Cursor,
         reveal: reveal(ui, "neighbours", details, || {
             (0..near.len()).find(|&row| request(row) == details.request)
         }),

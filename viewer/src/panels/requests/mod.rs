@@ -23,7 +23,7 @@ use crate::series::{Answer, Ask};
 use crate::theme::{self, GRID, GUTTER, Palette, Type};
 use crate::widgets::{
     canvas::waiting_ui,
-    grid::{Grid, GridAct, GridColumn},
+    grid::{Grid, GridAct, GridColumn, GridKeys},
 };
 
 /// The panel.
@@ -163,7 +163,7 @@ fn table_ui(
         is_chosen: &|row| choices.chosen == Some(rows[row]),
         sorted: place.map(|place| (place, choices.sort.descending)),
         reveal,
-        focus: Some(focus_id()),
+        keys: GridKeys::Owner(focus_id()),
     }
     .show(ui);
     if let Some(row) = act.row {

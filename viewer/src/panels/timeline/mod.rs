@@ -14,7 +14,7 @@ use super::{Panel, PanelWish, Scene};
 use crate::series::timeline::{self, lanes::Order, words};
 use crate::series::{Answer, Ask};
 use crate::theme::{self, GRID, Palette, Type};
-use crate::widgets::{grid::Grid, switch, time_plot::table_button_ui};
+use crate::widgets::{grid::{Grid, GridKeys}, switch, time_plot::table_button_ui};
 
 /// The panel.
 pub(super) const PANEL: Panel =
@@ -114,7 +114,7 @@ fn table_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         is_chosen: &|_row| false,
         sorted: None,
         reveal: None,
-        focus: None,
+        keys: GridKeys::Cursor,
     }
     .show(ui);
     scene.wish.extend(act.row.map(|row| PanelWish::ShowRequest(rows[row])));

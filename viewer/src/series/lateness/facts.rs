@@ -19,8 +19,13 @@ pub type Fact = (&'static str, String);
 #[must_use]
 pub fn facts(run: &Run, report: &Report) -> Vec<Fact> {
     let precision = &report.run.precision;
-    let or_not_asked =
-        |words: &Option<String>| words.as_deref().map_or_else(not_asked, memory_words);
+    // A result of another program says nothing of its precision, not even how it waited.
+    let is_silent = named(&precision.pacing) == quantity::NO_DATA;
+    let or_not_asked = |words: &Option<String>| match words.as_deref() {
+        Some(words) => memory_words(words),
+        None if is_silent => quantity::NO_DATA.to_owned(),
+        None => "not asked for".to_owned(),
+    };
     let mut facts = vec![
         ("pacing", pacing_words(&precision.pacing)),
         ("sockets", named(&precision.driver)),
@@ -72,10 +77,6 @@ fn pacing_words(kind: &str) -> String {
         "sleep" => "sleep: the kernel wakes it".to_owned(),
         other => named(other),
     }
-}
-
-fn not_asked() -> String {
-    "not asked for".to_owned()
 }
 
 fn memory_words(found: &str) -> String {

@@ -44,7 +44,8 @@ pub struct RampFlags {
     #[arg(long, default_value = "500000", value_name = "TOKENS", value_parser = whole::<u64>)]
     pub max_new_tokens_per_period: u64,
 
-    /// Most different tokens that all users together may have sent; 0 is no limit.
+    /// Add no user while all users together have sent so many different tokens lately, or would
+    /// with it; those that play already go on, so it may still grow. 0 is no limit.
     #[arg(long, default_value = "0", value_name = "TOKENS", value_parser = whole::<u64>)]
     pub max_working_set_tokens: u64,
 
