@@ -14,11 +14,11 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use onbeat_shared::counted::counted;
 use onbeat_shared::export::html::{self, View};
 use onbeat_shared::export::kv_cache_tester::{
     Equal, Export, PROGRESS_FILE, PROGRESS_VERSION, Part, Progress, write_json,
 };
-use onbeat_shared::counted::counted;
 use onbeat_shared::foreign::{shown, shown_path};
 use onbeat_shared::log::header::Manifest;
 use onbeat_shared::metrics::report::Report;
@@ -220,7 +220,8 @@ impl<S: Clone + Serialize> Results<S> {
     /// # Errors
     /// If the file could not be written.
     pub fn keep(&self, manifest: &Manifest, state: S) -> Result<(), EngineError> {
-        if let Some(earlier) = self.earlier.as_ref().filter(|own| !same(&own.folder, &self.folder)) {
+        if let Some(earlier) = self.earlier.as_ref().filter(|own| !same(&own.folder, &self.folder))
+        {
             self.bring_along(&earlier.folder)?;
         }
         let earlier = self.earlier.as_ref().map(|earlier| &earlier.progress);

@@ -13,6 +13,7 @@ use onbeat_shared::units::{CoreIndex, RequestIndex};
 
 use crate::limits::{REPLY_BYTES_MAX, REPLY_BYTES_PER_TOKEN, REPLY_BYTES_SPARE, REPLY_TOKENS};
 use crate::plan::Plan;
+use crate::render::options::place;
 use crate::render::replies::PAGE_BYTES;
 use crate::render::{Context, RenderError, RenderOptions};
 

@@ -194,7 +194,11 @@ impl RenderOptions {
                     return Err(RenderError::MixedSession(place(trace, number, "session_id")));
                 }
                 Some(true) if self.endpoint == Endpoint::Completions => {
-                    return Err(RenderError::TurnsToCompletions(place(trace, number, "session_id")));
+                    return Err(RenderError::TurnsToCompletions(place(
+                        trace,
+                        number,
+                        "session_id",
+                    )));
                 }
                 _ => {}
             }

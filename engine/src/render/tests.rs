@@ -439,7 +439,10 @@ fn members_that_rows_decide_are_refused() {
     let extra = ["block_size", "temperature", "hash_ids"].map(|key| (key.to_owned(), 1.into()));
     let options = RenderOptions { extra: extra.to_vec(), ..RenderOptions::default() };
     let words = options.for_trace(&recorded, false).expect_err("two of them").to_string();
-    assert!(words.contains("hash_ids: ") && words.contains("; --extra-inputs block_size: "), "{words}");
+    assert!(
+        words.contains("hash_ids: ") && words.contains("; --extra-inputs block_size: "),
+        "{words}"
+    );
 }
 
 proptest! {

@@ -86,7 +86,8 @@ impl Rows {
             (None, Some(_)) => Some(true),
             (None, None) => None,
         };
-        let is_settled = completions == Some(*self.completions.get_or_insert(completions == Some(true)));
+        let is_settled =
+            completions == Some(*self.completions.get_or_insert(completions == Some(true)));
         if !is_settled {
             self.unsettled = self.unsettled.or(u32::try_from(self.facts.len()).ok());
         }

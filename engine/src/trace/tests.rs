@@ -333,7 +333,10 @@ fn a_body_of_any_kind_goes_where_the_user_says() {
     assert_eq!(second, "{\"model\":\"m\",\"input\":[\"a\",\"b\"]}");
     let refused = RenderOptions::default().for_trace(&trace, true).expect_err("two ways");
     let words = refused.to_string();
-    assert!(words.contains(": line 2: field \"messages\"") && words.contains("--endpoint PATH"), "{words}");
+    assert!(
+        words.contains(": line 2: field \"messages\"") && words.contains("--endpoint PATH"),
+        "{words}"
+    );
     let path = Some("/v1/embeddings".to_owned());
     let named = RenderOptions { path, ..RenderOptions::default() };
     assert!(named.for_trace(&trace, true).is_ok());

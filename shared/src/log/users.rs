@@ -233,10 +233,8 @@ impl RampReason {
     /// why there were not more.
     #[must_use]
     pub const fn link(self, added: u64) -> &'static str {
-        let ends = matches!(
-            self,
-            Self::MaxUsers | Self::WorkingSet | Self::NewTokens | Self::PoolEmpty
-        );
+        let ends =
+            matches!(self, Self::MaxUsers | Self::WorkingSet | Self::NewTokens | Self::PoolEmpty);
         if added > 0 && ends { "then " } else { "" }
     }
 }

@@ -7,8 +7,8 @@
 //! clicks on headings and rows are given back to whoever draws it.
 
 use eframe::egui::{
-    self, Color32, EventFilter, FontSelection, Id, Key, Rect, Response, RichText, ScrollArea, Sense,
-    Stroke, StrokeKind, TextWrapMode, Ui, WidgetInfo, WidgetText, pos2, vec2,
+    self, Color32, EventFilter, FontSelection, Id, Key, Rect, Response, RichText, ScrollArea,
+    Sense, Stroke, StrokeKind, TextWrapMode, Ui, WidgetInfo, WidgetText, pos2, vec2,
 };
 
 use crate::keys;

@@ -3,7 +3,8 @@
 use std::cell::Cell;
 
 use eframe::egui::{
-    Event, Key, MouseWheelSource, MouseWheelUnit, PointerButton, Pos2, TouchPhase, Vec2, accesskit::Role,
+    Event, Key, MouseWheelSource, MouseWheelUnit, PointerButton, Pos2, TouchPhase, Vec2,
+    accesskit::Role,
 };
 use egui_kittest::{Harness, kittest::Queryable as _};
 use onbeat_viewer::widgets::grid::{Grid, GridColumn, GridKeys};

@@ -14,7 +14,11 @@ use super::{Panel, PanelWish, Scene};
 use crate::series::timeline::{self, lanes::Order, words};
 use crate::series::{Answer, Ask};
 use crate::theme::{self, GRID, Palette, Type};
-use crate::widgets::{grid::{Grid, GridKeys}, switch, time_plot::table_button_ui};
+use crate::widgets::{
+    grid::{Grid, GridKeys},
+    switch,
+    time_plot::table_button_ui,
+};
 
 /// The panel.
 pub(super) const PANEL: Panel =
