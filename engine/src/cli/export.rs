@@ -1,12 +1,14 @@
 //! `onbeat export`: a run's tables as files for other programs, or the files of another tool.
 //!
 //! Columns and formats are [`onbeat_shared::export`]'s; here is only where they go. An existing
-//! file is never replaced unless asked, then only a regular one and only by a whole table. A file
+//! file is never replaced unless asked, then only a regular one and only by a whole table. What is
+//! written is as private as the log it is made from: only its owner may read it. A file
 //! that could not be written whole is taken away again. Of several files none is written unless
 //! all may be.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -231,11 +233,11 @@ pub(super) fn to_file(
     })
 }
 
-/// A new file, and its name until the table is whole: `path` itself, or one beside it while an
+/// A new file that only its owner may read, and its name until the table is whole: `path` itself, or one beside it while an
 /// older file keeps that name. Nothing that was there before is ever written to or taken away.
 fn claim(path: &Path, force: bool) -> Result<(File, PathBuf), EngineError> {
     let place = if may_write(path, force)? { beside(path) } else { path.to_owned() };
-    let file = OpenOptions::new().write(true).create_new(true).open(&place);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&place);
     Ok((file.map_err(|error| EngineError::io("create", &place, error))?, place))
 }
 

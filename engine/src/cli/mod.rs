@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use onbeat_shared::foreign::printable;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::error::EngineError;
 
@@ -81,6 +82,7 @@ pub fn start(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     // A limit on file sizes is then an error of the write that hits it, with a message, and not the
     // end of the process.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    keep_memory_private();
     let mut typed = command().get_matches_from(report::goals_together(words));
     match run(Cli::from_arg_matches_mut(&mut typed).unwrap_or_else(|error| error.exit())) {
         Ok(code) => ExitCode::from(code),
@@ -91,6 +93,13 @@ pub fn start(words: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// No dump of this process is written and no other of this user may look into it: its memory holds
+/// keys and prompts.
+fn keep_memory_private() {
+    // A kernel without this can only do what it does anyway.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// What can be typed. A number below zero is a value of the option before it, so that whoever reads
@@ -157,6 +166,13 @@ mod tests {
     use clap::error::ErrorKind;
 
     use super::*;
+
+    #[test]
+    fn no_dump_is_written_of_this_process() {
+        keep_memory_private();
+        let now = rustix::process::dumpable_behavior().expect("the kernel knows it");
+        assert_eq!(now, DumpableBehavior::NotDumpable);
+    }
 
     #[test]
     fn every_option_refuses_a_wrong_number_in_words() {

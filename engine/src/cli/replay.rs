@@ -159,7 +159,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     args.goals.goals()?;
     let mut config = args.config()?;
     let tls = &config.way.tls;
-    let files = [&tls.cacert, &tls.cert, &tls.key].into_iter().flatten().chain([&config.trace]);
+    let files = [&tls.cacert, &tls.cert, &tls.key, &args.body.api_key_file];
+    let files = files.into_iter().flatten().chain([&config.trace]);
     inputs::check_apart(&config.output, files.map(PathBuf::as_path))?;
     let mut terminal = Terminal::new(args.run.ui);
     let typed = [args.timing.warnings(), args.body.warnings(), args.peers.warnings()];

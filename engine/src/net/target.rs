@@ -39,21 +39,34 @@ impl Target {
         let fail = |words: String| Err(TargetError(words));
         let has_scheme = text.contains("://");
         let whole = if has_scheme { text.to_owned() } else { format!("http://{text}") };
-        // The text may hold a password, so it is not repeated in these messages.
-        if whole
-            .split("://")
-            .nth(1)
-            .and_then(|rest| rest.split('/').next())
-            .is_some_and(|authority| authority.contains('@'))
-        {
-            return fail(
+        let whole = whole.split('#').next().unwrap_or_default();
+        let behind_scheme = whole.split_once("://").map_or(whole, |(_, rest)| rest);
+        let (place, query) = behind_scheme
+            .split_once('?')
+            .map_or((behind_scheme, None), |(place, query)| (place, Some(query)));
+        // The text may hold a password, so it is not repeated where there is an `@` or a query.
+        let user = || {
+            fail(
                 "--url has user information (`user:password@`); give the key with \
                          --api-key or OPENAI_API_KEY instead"
                     .into(),
+            )
+        };
+        if place.split('/').next().is_some_and(|authority| authority.contains('@')) {
+            return user();
+        }
+        if query.is_some() {
+            return fail(
+                "--url has a query (`?…`), which a base URL cannot have; put the path of \
+                         the endpoint into --endpoint"
+                    .into(),
             );
         }
+        // A password may hold what ends the place of a host.
+        let odd = |words: String| if behind_scheme.contains('@') { user() } else { fail(words) };
+        let text = text.split('#').next().unwrap_or_default();
         let Ok(uri) = whole.parse::<Uri>() else {
-            return fail(format!(
+            return odd(format!(
                 "--url {text:?} is not a URL; write it like http://localhost:8000"
             ));
         };
@@ -66,15 +79,8 @@ impl Target {
                 );
             }
         };
-        if uri.query().is_some() {
-            return fail(
-                "--url has a query (`?…`), which a base URL cannot have; put the path of \
-                         the endpoint into --endpoint"
-                    .into(),
-            );
-        }
         let Some(host) = uri.host().filter(|host| !host.is_empty()) else {
-            return fail(format!("--url {text:?} names no host"));
+            return odd(format!("--url {text:?} names no host"));
         };
         let authority = uri.authority().map_or(host, |authority| authority.as_str());
         let port = match authority.strip_prefix(host) {
@@ -84,7 +90,7 @@ impl Target {
         };
         let Some(port) = port else {
             let found = authority.strip_prefix(host).unwrap_or(authority);
-            return fail(format!(
+            return odd(format!(
                 "--url {text:?} has {found:?} where its port would be; right would be a number \
                  from 1 to 65535, like {host}:8000, or nothing"
             ));
@@ -228,9 +234,24 @@ mod tests {
 
     #[test]
     fn a_password_in_a_url_is_refused_and_not_repeated() {
-        let words = shown("http://me:hunter2@host:1");
-        assert!(words.contains("--api-key"));
-        assert!(!words.contains("hunter2"));
+        for url in [
+            "http://me:hunter2@host:1",
+            "me:hunter2@host",
+            "http:/me:hunter2@host",
+            "https://me:hun/hunter2@host",
+            "https://me:#hunter2@host",
+            "https://me:?hunter2@host",
+            "https://me:hun hunter2@host",
+            "http://host:80x/?key=hunter2",
+            "http://host:80 /x?key=hunter2",
+            "http://host:80x/#hunter2",
+        ] {
+            let words = shown(url);
+            assert!(words.starts_with("refused: --url"), "{url}: {words}");
+            assert!(!words.contains("hunter2"), "{url}: {words}");
+        }
+        assert!(shown("http://me:hunter2@host:1").contains("--api-key"));
+        assert_eq!(shown("http://host/m@2#hunter2"), "http://host:80/m@2");
     }
 
     #[test]

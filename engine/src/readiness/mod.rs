@@ -20,6 +20,7 @@ use crate::net::ask::{Reply, ask};
 use crate::net::reach::reach;
 use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
+use crate::render::secret::scrubbed;
 use crate::render::{Destination, Endpoint, RenderOptions, head_of_question, request_path};
 use crate::replayer::Stop;
 
@@ -102,7 +103,9 @@ pub fn model(
     let question = question(target, requests, None);
     let reply = question
         .and_then(|question| ask(way, &question, ANSWER_NS, &mut || watch.stop() == Stop::No));
-    let found = reply.and_then(|reply| models::of(&reply));
+    let secrets = requests.secrets();
+    let found = reply.and_then(|reply| models::of(&reply, &secrets));
+    let found = found.map_err(|words| scrubbed(words, &secrets));
     match found {
         Ok(names) => {
             let first = names.first().cloned()?;
@@ -208,7 +211,7 @@ impl Server<'_> {
             self.odd = Some("answered 404 when asked for /v1/models".to_owned());
             return Ok(());
         }
-        let names = models::of(&reply).map_err(NotReady::Yet)?;
+        let names = models::of(&reply, &self.requests.secrets()).map_err(NotReady::Yet)?;
         if self.readiness.ask_model {
             self.requests.model.clone_from(&names[0]);
             return Ok(());
@@ -259,7 +262,7 @@ impl Server<'_> {
         if self.watch.stop() != Stop::No {
             return Err(NotReady::Ever(EngineError::Stopped));
         }
-        reply.map_err(NotReady::Yet)
+        reply.map_err(|words| NotReady::Yet(scrubbed(words, &self.requests.secrets())))
     }
 }
 

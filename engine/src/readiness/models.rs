@@ -4,6 +4,8 @@ use onbeat_shared::foreign::shown;
 use serde::Deserialize;
 
 use crate::net::ask::Reply;
+use crate::render::Secret;
+use crate::render::secret::scrubbed;
 
 /// Names of a long list that are shown.
 const SHOWN: usize = 5;
@@ -18,22 +20,28 @@ struct Model {
     id: String,
 }
 
-/// The names in the answer to a question for the list: at least one.
+/// The names in the answer to a question for the list: at least one. A name that repeats one of
+/// `secrets` is none: it would stand in the log.
 ///
 /// # Errors
 /// Why there are none, in words.
-pub(super) fn of(reply: &Reply) -> Result<Vec<String>, String> {
+pub(super) fn of(reply: &Reply, secrets: &[Secret]) -> Result<Vec<String>, String> {
     if reply.status != 200 {
         return Err(format!("/v1/models answers with status {}", reply.status));
     }
     let list: List = serde_json::from_slice(&reply.body).map_err(|error| {
         // What stands in the place of a list is the server's, and may be anything.
-        format!("/v1/models is no list of models: {}", shown(&error.to_string()))
+        let error = scrubbed(error.to_string(), secrets);
+        format!("/v1/models is no list of models: {}", shown(&error))
     })?;
     if list.data.is_empty() {
         return Err("/v1/models lists no model".to_owned());
     }
-    Ok(list.data.into_iter().map(|model| model.id).collect())
+    let names: Vec<_> = list.data.into_iter().map(|model| model.id).collect();
+    if names.iter().any(|name| scrubbed(name.clone(), secrets) != *name) {
+        return Err("/v1/models lists a model whose name repeats a secret of ours".to_owned());
+    }
+    Ok(names)
 }
 
 /// The names as people read them.
@@ -84,15 +92,30 @@ mod tests {
     fn names_are_read_or_their_lack_is_told() {
         let reply = |status, body: &str| Reply { status, body: body.as_bytes().to_vec() };
         let two = r#"{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}"#;
-        assert_eq!(of(&reply(200, two)), Ok(vec!["a".to_owned(), "b".to_owned()]));
-        assert!(of(&reply(404, two)).is_err_and(|words| words.contains("404")));
-        assert!(of(&reply(200, r#"{"data":[]}"#)).is_err_and(|words| words.contains("no model")));
-        assert!(of(&reply(200, "<html>")).is_err_and(|words| words.contains("no list")));
+        assert_eq!(of(&reply(200, two), &[]), Ok(vec!["a".to_owned(), "b".to_owned()]));
+        assert!(of(&reply(404, two), &[]).is_err_and(|words| words.contains("404")));
+        assert!(
+            of(&reply(200, r#"{"data":[]}"#), &[]).is_err_and(|words| words.contains("no model"))
+        );
+        assert!(of(&reply(200, "<html>"), &[]).is_err_and(|words| words.contains("no list")));
         let many: Vec<String> = (0..7).map(|name| name.to_string()).collect();
         assert_eq!(listed(&many), r#""0", "1", "2", "3", "4" and 2 more"#);
         let hostile = listed(&[format!("a\r\n\u{1b}[2J{}", "x".repeat(5_000))]);
         assert!(hostile.starts_with(r#""a\r\n\u{1b}[2Jxx"#) && hostile.len() < 300, "{hostile}");
         let other = format!(r#"{{"data":[{{"id":{}}}]}}"#, "9".repeat(5_000));
-        assert!(of(&reply(200, &other)).is_err_and(|words| words.len() < 300));
+        assert!(of(&reply(200, &other), &[]).is_err_and(|words| words.len() < 300));
+    }
+    #[test]
+    fn a_secret_that_a_server_puts_into_its_list_is_not_repeated() {
+        let secrets = [Secret::new("hunter2-hunter2")];
+        for body in [
+            r#"{"data":[{"id":"m"},{"id":"Bearer hunter2-hunter2"}]}"#,
+            r#"{"data":[{"id":"cut off hunter2-h"}]}"#,
+            r#"{"data":"hunter2-hunter2"}"#,
+        ] {
+            let reply = Reply { status: 200, body: body.as_bytes().to_vec() };
+            let words = of(&reply, &secrets).expect_err(body);
+            assert!(!words.contains("hunter2"), "{words}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::io::Write;
 use http::{HeaderName, HeaderValue};
 
 use crate::render::options::{Destination, RenderOptions};
-use crate::render::{RenderError, Secret};
+use crate::render::{RenderError, Secret, UrlText};
 
 /// Names a request's head for a server's log and for ours.
 const REQUEST_ID: &str = "X-Request-ID";
@@ -36,7 +36,8 @@ const FRAMING: [&str; 9] = [
 /// once, and a base URL that already is the endpoint's stays as it is.
 #[must_use]
 pub fn request_path(base_path: &str, options: &RenderOptions) -> String {
-    let endpoint = options.path.as_deref().unwrap_or(options.endpoint.path());
+    let own = options.path.as_ref().map(UrlText::as_sent);
+    let endpoint = own.unwrap_or(options.endpoint.path());
     let endpoint = endpoint.trim_start_matches('/');
     let base = base_path.trim_end_matches('/');
     if base.strip_suffix(endpoint).is_some_and(|before| before.ends_with('/')) {
@@ -87,8 +88,9 @@ pub fn head_of_question(
 fn request_line(method: &str, path: &str) -> Result<Vec<u8>, RenderError> {
     if path.bytes().any(|byte| !byte.is_ascii_graphic()) {
         return Err(RenderError::Header(format!(
-            "the request path {path:?} has a blank or a character that is not ASCII; write it \
-             percent-encoded in --endpoint or --url"
+            "the request path {:?} has a blank or a character that is not ASCII; write it \
+             percent-encoded in --endpoint or --url",
+            UrlText::new(path)
         )));
     }
     Ok(format!("{method} {path} HTTP/1.1\r\n").into_bytes())
@@ -305,7 +307,7 @@ mod tests {
     #[test]
     fn paths_join_with_one_v1() {
         let path = |base: &str, own: Option<&str>| {
-            let path = own.map(str::to_owned);
+            let path = own.map(UrlText::new);
             request_path(base, &RenderOptions { path, ..RenderOptions::default() })
         };
         for (base, own, joined) in [

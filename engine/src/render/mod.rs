@@ -52,7 +52,7 @@ use crate::render::history::{ASSISTANT, Histories, USER};
 use crate::render::layout::Layout;
 pub use crate::render::memory::{Resident, resident};
 pub use crate::render::options::{Context, Destination, Endpoint, RenderOptions, When};
-pub use crate::render::secret::Secret;
+pub use crate::render::secret::{UrlText, Secret};
 use crate::render::supply::{Parts, Source};
 
 /// Where one slice of a request lies.

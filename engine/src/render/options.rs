@@ -2,6 +2,7 @@
 //!
 //! Built by `cli/flags/body.rs` from what was typed; nothing downstream sees a flag again.
 
+use std::fmt;
 use std::num::NonZero;
 
 use onbeat_shared::trace::Trace;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::render::error::Place;
-use crate::render::{Generation, RenderError, Secret};
+use crate::render::{Generation, RenderError, Secret, UrlText};
 
 /// Which of the OpenAI-compatible endpoints is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,8 +63,8 @@ impl Destination {
     }
 }
 
-/// How requests are written.
-#[derive(Clone, Debug)]
+/// How requests are written. Its `Debug` leaves out the members of the user's own.
+#[derive(Clone)]
 pub struct RenderOptions {
     /// The servers; a plan row's `target` is an index into it.
     pub destinations: Vec<Destination>,
@@ -72,7 +73,7 @@ pub struct RenderOptions {
     /// Whether the user named it; else the trace decides, see [`RenderOptions::for_trace`].
     pub endpoint_named: bool,
     /// A path that replaces the endpoint's usual one.
-    pub path: Option<String>,
+    pub path: Option<UrlText>,
     /// The model that is asked for.
     pub model: String,
     /// Whether the answer is to be streamed.
@@ -95,6 +96,8 @@ pub struct RenderOptions {
     pub session_header: String,
     /// Sent as `Authorization: Bearer …`.
     pub api_key: Option<Secret>,
+    /// What else is to be cut out of what servers say, besides key, headers and query.
+    pub more_secrets: Vec<Secret>,
     /// What all generated text depends on.
     pub seed: u64,
     /// First half of every `X-Request-ID`.
@@ -109,6 +112,25 @@ pub struct RenderOptions {
     pub held_bytes: u64,
     /// Threads that render; the bytes do not depend on it.
     pub threads: NonZero<usize>,
+}
+
+impl fmt::Debug for RenderOptions {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.extra.iter().map(|(name, _)| name).collect();
+        out.debug_struct("RenderOptions")
+            .field("destinations", &self.destinations)
+            .field("endpoint", &self.endpoint)
+            .field("path", &self.path)
+            .field("model", &self.model)
+            .field("generation", &self.generation)
+            .field("extra", &names)
+            .field("context", &self.context)
+            .field("headers", &self.headers)
+            .field("seed", &self.seed)
+            .field("run_id", &self.run_id)
+            .field("when", &self.when)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Endpoint {
@@ -172,6 +194,15 @@ impl RenderOptions {
 }
 
 impl RenderOptions {
+    /// All that is cut out of what servers say, in every spelling that is looked for.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Secret> {
+        let headers = self.headers.iter().map(|(_, value)| value);
+        let typed = self.api_key.iter().chain(headers).chain(&self.more_secrets).cloned();
+        let query = self.path.iter().flat_map(UrlText::secrets);
+        typed.chain(query).flat_map(|secret| secret.spellings()).collect()
+    }
+
     /// The endpoint that the requests of a trace are for: the named one, or the trace's own.
     #[must_use]
     pub fn endpoint_for(&self, trace: &Trace) -> Endpoint {
@@ -236,6 +267,7 @@ impl Default for RenderOptions {
             headers: Vec::new(),
             session_header: "X-Correlation-ID".to_owned(),
             api_key: None,
+            more_secrets: Vec::new(),
             seed: 0,
             run_id: "plan".to_owned(),
             when: When::Auto,

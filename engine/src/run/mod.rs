@@ -373,7 +373,10 @@ fn manifest(
         seed: options.seed,
         token_source: "words-4096".to_owned(),
         planned: u32::try_from(plan.rows.len()).expect("a plan is bounded by its index type"),
-        endpoint: options.path.clone().unwrap_or_else(|| options.endpoint.path().to_owned()),
+        endpoint: options.path.as_ref().map_or_else(
+            || options.endpoint.path().to_owned(),
+            ToString::to_string,
+        ),
         model: options.model.clone(),
         doctor: Some(doctor::glance(cpus).json()),
         memory_lock: None,
@@ -516,12 +519,7 @@ fn assign(
             cpus.len()
         )));
     }
-    let secrets: Arc<[Secret]> = options
-        .api_key
-        .iter()
-        .cloned()
-        .chain(options.headers.iter().map(|(_, value)| value.clone()))
-        .collect();
+    let secrets: Arc<[Secret]> = options.secrets().into();
     let assignment = |(core, &cpu): (u16, &u16)| {
         let core = CoreIndex(core);
         let cap = config.max_connections.map(|all| share(all, core, cpus.len()));

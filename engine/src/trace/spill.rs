@@ -7,7 +7,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,7 +81,8 @@ impl Spill {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let process = rustix::process::getpid().as_raw_nonzero();
         let path = std::env::temp_dir().join(format!("onbeat-{process}-{number}.texts"));
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         fs::remove_file(&path)?;
         Ok(Self { file, offsets: Vec::new(), end: 0 })
     }

@@ -319,7 +319,7 @@ fn lines_that_are_bodies_stay_as_they_are_but_for_their_time() {
 /// What a body asks is the server's affair; only where it goes has to be known.
 #[test]
 fn a_body_of_any_kind_goes_where_the_user_says() {
-    use crate::render::{Endpoint, RenderOptions};
+    use crate::render::{Endpoint, RenderOptions, UrlText};
 
     let text = "{\"model\":\"m\",\"messages\":[],\"timestamp\":0}\n\
                 {\"model\":\"m\",\"input\":[\"a\",\"b\"],\"timestamp\":1}\n\
@@ -337,7 +337,7 @@ fn a_body_of_any_kind_goes_where_the_user_says() {
         words.contains(": line 2: field \"messages\"") && words.contains("--endpoint PATH"),
         "{words}"
     );
-    let path = Some("/v1/embeddings".to_owned());
+    let path = Some(UrlText::new("/v1/embeddings"));
     let named = RenderOptions { path, ..RenderOptions::default() };
     assert!(named.for_trace(&trace, true).is_ok());
     let chat = RenderOptions { endpoint_named: true, ..RenderOptions::default() };

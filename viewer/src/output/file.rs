@@ -2,18 +2,21 @@
 //! leaves either a whole file or nothing.
 //!
 //! A file is written beside its place under another name, flushed to the disk, and moved into its
-//! place only then. No run that is open is ever replaced, and another file only when that was asked
-//! for. Refusals say what is wrong in words for the person who typed the path.
+//! place only then; like the run it comes from, only its owner may read it. No run that is open is
+//! ever replaced, and another file only when that was asked for. Refusals say what is wrong in words
+//! for the person who typed the path.
 
 use std::{
     ffi::OsString,
     fmt,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io,
     path::{Path, PathBuf},
 };
 
 use onbeat_shared::foreign::shown_path;
+
+use crate::platform::create_private;
 
 /// Why a file was not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +162,7 @@ pub fn write(
         return Err(Refusal::Exists(path.to_owned()));
     }
     let beside = beside(path);
-    let file = OpenOptions::new().write(true).create_new(true).open(&beside).map_err(refuse)?;
+    let file = create_private(&beside).map_err(refuse)?;
     let written = fill(&file).and_then(|()| {
         file.sync_all()?;
         let bytes = file.metadata()?.len();

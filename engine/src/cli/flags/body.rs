@@ -1,17 +1,23 @@
 //! What requests look like: options as typed. Keys and header values are secrets from here on.
 
 use std::num::NonZero;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use onbeat_shared::foreign::shown_path;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 pub use crate::cli::flags::extra::ExtraFlag;
 use crate::cli::flags::generation::GenerationFlags;
 use crate::cli::flags::number::whole;
+use crate::cli::flags::target::name_only;
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
-use crate::render::{Context, Endpoint, RenderOptions, Secret, When};
+use crate::render::{Context, Endpoint, RenderOptions, Secret, UrlText, When};
+
+/// Longest file that is read for a key.
+const KEY_FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// The requests.
 #[derive(Clone, Debug, Args, Serialize)]
@@ -29,7 +35,7 @@ pub struct BodyFlags {
 
     /// A path that replaces the endpoint's usual one.
     #[arg(long, visible_alias = "custom-endpoint", value_name = "PATH")]
-    pub endpoint: Option<String>,
+    pub endpoint: Option<UrlText>,
 
     /// Ask for a streamed answer; it is so anyway.
     #[arg(long, overrides_with = "no_streaming")]
@@ -75,10 +81,15 @@ pub struct BodyFlags {
     #[arg(long, default_value = "X-Correlation-ID", value_name = "NAME")]
     pub session_header: String,
 
-    /// The key sent as `Authorization: Bearer KEY`; the environment variable keeps it out of the
-    /// list of processes.
+    /// The key sent as `Authorization: Bearer KEY`; the environment variable and --api-key-file keep
+    /// it out of the list of processes.
     #[arg(long, env = "OPENAI_API_KEY", hide_env_values = true, value_name = "KEY")]
     pub api_key: Option<Secret>,
+
+    /// A file whose only line is the key; it goes before the environment variable.
+    #[arg(long, value_name = "FILE")]
+    #[serde(serialize_with = "name_only")]
+    pub api_key_file: Option<PathBuf>,
 
     /// What all generated text depends on.
     #[arg(long, visible_alias = "random-seed", default_value_t = 0, value_name = "NUMBER")]
@@ -171,7 +182,7 @@ impl BodyFlags {
     /// # Errors
     /// When an option has no usable value.
     pub fn options(&self) -> Result<RenderOptions, EngineError> {
-        if self.endpoint.as_deref().is_some_and(str::is_empty) {
+        if self.endpoint.as_ref().is_some_and(|path| path.as_sent().is_empty()) {
             return Err(EngineError::Usage("--endpoint is empty; give a path".to_owned()));
         }
         if self.header.iter().any(|header| header.name.is_empty()) {
@@ -205,7 +216,8 @@ impl BodyFlags {
             context: self.context_mode.map(ContextFlag::meant).transpose()?,
             headers: headers.collect(),
             session_header: self.session_header.clone(),
-            api_key: self.api_key.clone().filter(|key| !key.reveal().is_empty()),
+            api_key: self.key()?,
+            more_secrets: self.extra_inputs.iter().flat_map(ExtraFlag::secrets).collect(),
             seed: self.seed,
             when: match self.render {
                 WhenFlag::Auto => When::Auto,
@@ -215,6 +227,27 @@ impl BodyFlags {
             budget_bytes: self.render_budget,
             threads,
             ..default
+        })
+    }
+
+    /// The key that is sent, if any is.
+    fn key(&self) -> Result<Option<Secret>, EngineError> {
+        let Some(file) = &self.api_key_file else {
+            return Ok(self.api_key.clone().filter(|key| !key.reveal().is_empty()));
+        };
+        if self.key_was_typed() {
+            return Err(EngineError::Usage(
+                "--api-key and --api-key-file both give a key; leave one out".to_owned(),
+            ));
+        }
+        key_in(file).map(Some)
+    }
+
+    /// Whether the key stands on the command line.
+    fn key_was_typed(&self) -> bool {
+        let from_environment = std::env::var("OPENAI_API_KEY").ok();
+        self.api_key.as_ref().is_some_and(|key| {
+            from_environment.is_none_or(|other| other.as_bytes() != key.reveal())
         })
     }
 
@@ -241,11 +274,9 @@ impl BodyFlags {
     /// What the user should know about what was typed.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let from_environment = std::env::var("OPENAI_API_KEY").ok();
-        let typed = self.api_key.as_ref().is_some_and(|key| {
-            from_environment.is_none_or(|other| other.as_bytes() != key.reveal())
-        });
-        let words = "--api-key shows in the list of processes; OPENAI_API_KEY does not";
+        let typed = self.key_was_typed();
+        let words = "--api-key shows in the list of processes; OPENAI_API_KEY and \
+                     --api-key-file do not";
         let usage = "--per-chunk-usage changes nothing beside --no-streaming or --no-include-usage";
         let in_vain = self.per_chunk_usage && (self.no_streaming || self.no_include_usage);
         let list = self.model.as_deref().is_some_and(|model| model.contains(','));
@@ -269,6 +300,32 @@ impl ContextFlag {
             )),
         }
     }
+}
+
+/// The key in a file of one line.
+fn key_in(file: &Path) -> Result<Secret, EngineError> {
+    let wrong = |words: &str| {
+        EngineError::Usage(format!(
+            "--api-key-file {}: {words}; right would be a file of one line, the key",
+            shown_path(file)
+        ))
+    };
+    // Looked at before it is opened: a pipe that nobody writes to would be waited for.
+    let failed = |error| EngineError::io("read the key from", file, error);
+    let meta = std::fs::metadata(file).map_err(failed)?;
+    if !meta.is_file() || meta.len() > KEY_FILE_BYTES_MAX {
+        return Err(wrong("it is no file, or too long for a key"));
+    }
+    // Whoever drops it overwrites it.
+    let text = Secret::new(std::fs::read(file).map_err(failed)?);
+    let key = text.reveal().trim_ascii();
+    if key.is_empty() {
+        return Err(wrong("it is empty"));
+    }
+    if key.iter().any(|byte| byte.is_ascii_control()) {
+        return Err(wrong("it has more than one line, or a control character"));
+    }
+    Ok(Secret::new(key))
 }
 
 /// Takes any text: a message of clap's about a bad one would repeat it, and it may hold a key.
@@ -348,7 +405,7 @@ mod tests {
         assert_eq!(options.headers, [("X-A".to_owned(), Secret::new("b: c"))]);
         assert_eq!((options.seed, options.budget_bytes), (7, Some(4 << 30)));
         assert_eq!(options.when, When::Ahead);
-        assert_eq!((options.threads.get(), options.path.as_deref()), (3, Some("/x")));
+        assert_eq!((options.threads.get(), options.path), (3, Some(UrlText::new("/x"))));
         let none = parse(&["--no-streaming"]).expect("parses").options().expect("meant");
         assert!(!none.streaming);
     }
@@ -423,6 +480,32 @@ mod tests {
         let error = nameless.expect_err("no colon").to_string();
         assert!(error.contains("a name, a colon and a value") && !error.contains("hunter2"));
         assert_eq!(flags.warnings().len(), 1);
+    }
+
+    #[test]
+    fn a_key_can_come_from_a_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("key");
+        let read = |text: &str, more: &[&str]| {
+            std::fs::write(&file, text).expect("writable");
+            let path = file.to_string_lossy().into_owned();
+            let words = [&["--api-key-file", &path], more].concat();
+            parse(&words).expect("judged later").options().map(|options| options.api_key)
+        };
+        assert_eq!(read("hunter2\n", &[]).expect("a key"), Some(Secret::new("hunter2")));
+        let long = "hunter2".repeat(10_000);
+        for (text, why) in
+            [("", "empty"), (" \n", "empty"), ("hunter2\nhunter2", "one line"), (&long, "too long")]
+        {
+            let words = read(text, &[]).expect_err(why).to_string();
+            assert!(words.contains(why) && !words.contains("hunter2"), "{words}");
+        }
+        let both = read("hunter2", &["--api-key", "typed"]).expect_err("two keys").to_string();
+        assert!(both.contains("leave one out"), "{both}");
+        std::fs::remove_file(&file).expect("it is there");
+        let path = file.to_string_lossy().into_owned();
+        let none = parse(&["--api-key-file", &path]).expect("judged later").options();
+        assert!(none.expect_err("no file").to_string().contains("read the key from"));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! `--extra-inputs` as typed: members for every body, some of which may be secrets.
 //!
-//! Bodies get every member as it was typed. The log and messages get those whose names say that
-//! they are secret (keys, tokens, passwords and the like, at any depth) as `[secret]`. A name does
-//! not always say it; a header, or `--api-key`, is the place for a secret.
+//! Bodies get every member as it was typed. The log and messages get numbers, yes and no, and the
+//! few words that parameters of an endpoint choose from, at any depth; every other text stands there
+//! as `[text]`, since it may be a prompt or a key. A member whose name says that it is secret (keys,
+//! tokens, passwords and the like) stands there as `[secret]`, whatever it is.
 
 use std::fmt;
 
@@ -37,6 +38,38 @@ const ENDS: [&str; 14] = [
     "bearer",
 ];
 
+/// What stands in the place of a text in the log.
+const TEXT: &str = "[text]";
+
+/// Texts that the log keeps: what endpoints let a parameter choose from. Anything else may be
+/// anything.
+const CHOICES: [&str; 24] = [
+    "",
+    "assistant",
+    "auto",
+    "base64",
+    "default",
+    "disabled",
+    "enabled",
+    "flex",
+    "float",
+    "function",
+    "grammar",
+    "high",
+    "json",
+    "json_object",
+    "json_schema",
+    "low",
+    "medium",
+    "minimal",
+    "none",
+    "priority",
+    "regex",
+    "required",
+    "string",
+    "text",
+];
+
 impl ExtraFlag {
     /// Takes any text: a message of clap's about a bad one would repeat it, and it may hold a key.
     /// [`Self::fault`] says what is wrong.
@@ -52,6 +85,14 @@ impl ExtraFlag {
     #[must_use]
     pub const fn members(&self) -> &Map<String, Value> {
         &self.members
+    }
+
+    /// The texts among them whose names say that they are secret, for whoever must not repeat them.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Secret> {
+        let mut found = Vec::new();
+        texts(&self.members, &mut found);
+        found
     }
 
     /// What is wrong with it and what would be right, without repeating it.
@@ -146,10 +187,29 @@ fn without_secrets(members: &Map<String, Value>) -> Map<String, Value> {
     members.iter().map(member).collect()
 }
 
+/// Adds the secret texts among the members.
+fn texts(members: &Map<String, Value>, found: &mut Vec<Secret>) {
+    for (name, value) in members {
+        add_texts(value, is_secret(name), found);
+    }
+}
+
+fn add_texts(value: &Value, secret: bool, found: &mut Vec<Secret>) {
+    match value {
+        Value::Object(members) if !secret => texts(members, found),
+        Value::Object(members) => members.values().for_each(|it| add_texts(it, true, found)),
+        Value::Array(values) => values.iter().for_each(|it| add_texts(it, secret, found)),
+        Value::String(text) if secret => found.push(Secret::new(text.as_str())),
+        Value::Number(number) if secret => found.push(Secret::new(number.to_string())),
+        _ => {}
+    }
+}
+
 fn cut(value: &Value) -> Value {
     match value {
         Value::Object(members) => Value::Object(without_secrets(members)),
         Value::Array(values) => values.iter().map(cut).collect(),
+        Value::String(text) if !CHOICES.contains(&text.as_str()) => TEXT.into(),
         plain => plain.clone(),
     }
 }
@@ -205,6 +265,29 @@ mod tests {
         ];
         assert_eq!(json, expected.concat());
         assert!(!format!("{flag:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn texts_are_kept_out_of_the_log_unless_they_are_choices() {
+        let flag = ExtraFlag::new(
+            r#"{"user":"hunter2","stop":["hunter2","auto"],"tool_choice":{"type":"function",
+                "name":"hunter2"},"top_p":0.9,"reasoning_effort":"low","seed":null}"#,
+        );
+        let json = serde_json::to_string(&flag).expect("serialises");
+        let expected = [
+            r#"{"user":"[text]","stop":["[text]","auto"],"tool_choice":{"type":"function","#,
+            r#""name":"[text]"},"top_p":0.9,"reasoning_effort":"low","seed":null}"#,
+        ];
+        assert_eq!(json, expected.concat());
+    }
+
+    #[test]
+    fn texts_that_a_server_must_not_repeat_are_told() {
+        let flag = ExtraFlag::new(
+            r#"{"api_key":"a","x":[{"token":["b",7]}],"auth":{"user":"c","on":true},"user":"d"}"#,
+        );
+        let told = ["a", "b", "7", "c"].map(Secret::new);
+        assert_eq!(flag.secrets(), told);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::net::way::WayOptions;
 use crate::policy::deadline::Limits;
 use crate::policy::reuse::Strategy;
 use crate::readiness::{Look, Readiness};
+use crate::render::UrlText;
 use crate::replayer::driver::DriverKind;
 
 /// The server and the way to it.
@@ -27,7 +28,7 @@ pub struct TargetFlags {
     #[arg(long, short, visible_aliases = ["api-endpoint", "base-url"], env = "ONBEAT_URL")]
     #[arg(hide_env_values = true, default_value = "http://localhost:8000", value_name = "URL")]
     #[arg(value_delimiter = ',')]
-    pub url: Vec<String>,
+    pub url: Vec<UrlText>,
 
     /// How sessions choose among several URLs.
     #[arg(long, value_enum, default_value_t, value_name = "STRATEGY")]
@@ -87,7 +88,8 @@ pub struct TargetFlags {
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds)]
     pub connect_timeout_seconds: f64,
 
-    /// Give up a request whose answer has not begun after this many seconds (default: no limit).
+    /// Give up a request whose answer has not begun, with a whole head, after this many seconds
+    /// (default: no limit).
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub first_byte_timeout_seconds: Option<f64>,
 
@@ -177,10 +179,13 @@ impl TargetFlags {
     /// # Errors
     /// When a `--url` cannot be one.
     pub fn targets(&self) -> Result<(Target, Vec<Target>), EngineError> {
-        let mut targets = self
-            .url
-            .iter()
-            .map(|url| Target::parse(url).map_err(|error| EngineError::Usage(error.to_string())));
+        let parse = |url: &UrlText| {
+            Target::parse(url.as_sent()).map_err(|error| EngineError::Usage(error.to_string()))
+        };
+        // A comma in a password parts it, and the message about the one half would show it.
+        let has_user = |url: &&UrlText| url.as_sent().contains('@');
+        self.url.iter().filter(has_user).try_for_each(|url| parse(url).map(|_right| ()))?;
+        let mut targets = self.url.iter().map(parse);
         let first = targets.next().expect("--url has a default")?;
         Ok((first, targets.collect::<Result<_, _>>()?))
     }
@@ -272,7 +277,7 @@ impl DriverFlag {
 }
 
 /// What the log keeps of a path: its name. The folders of this machine say nothing about a run.
-fn name_only<S: Serializer>(path: &Option<PathBuf>, out: S) -> Result<S::Ok, S::Error> {
+pub(super) fn name_only<S: Serializer>(path: &Option<PathBuf>, out: S) -> Result<S::Ok, S::Error> {
     path.as_deref().and_then(Path::file_name).map(OsStr::to_string_lossy).serialize(out)
 }
 
