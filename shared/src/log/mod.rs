@@ -142,6 +142,8 @@ pub mod users;
 #[cfg(test)]
 pub(crate) mod properties;
 #[cfg(test)]
+mod properties_damage;
+#[cfg(test)]
 mod properties_users;
 
 pub use block::{BLOCK_BYTES, BlockBuffer, Full, plan_blocks, recorded_blocks, session_blocks};
