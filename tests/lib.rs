@@ -5,6 +5,7 @@
 //! counted, never on wall time. It does not know any single test's expectations.
 
 pub mod alloc;
+pub mod fuzz;
 pub mod scripted;
 pub mod secured;
 

@@ -8,6 +8,7 @@ mod determinism;
 mod encrypted;
 mod exporting;
 mod faults;
+mod fuzzing;
 mod live;
 mod open_loop;
 mod readying;
