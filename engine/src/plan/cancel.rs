@@ -188,7 +188,7 @@ mod tests {
         assert!(plan.cancel_after.is_empty() && plan.warnings[0].contains("changes nothing"));
         let plan = build(&trace(), &PlanOptions::default()).expect("a plan");
         assert!(plan.cancel_after.is_empty());
-        let told = "row 0: request_canceled: cancelled only with --replay-cancellations";
+        let told = "row 1: request_canceled: cancelled only with --replay-cancellations";
         assert_eq!(plan.warnings, [format!("{told} (3 such requests)")]);
         let plan = build(&silent, &PlanOptions::default()).expect("a plan");
         assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
