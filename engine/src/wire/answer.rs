@@ -19,7 +19,7 @@ use onbeat_shared::log::record::DoneFlags;
 
 use super::body::{Body, Fault};
 use super::facts::Facts;
-use super::response::{self, HeadEnd, HeadError, Search};
+use super::response::{self, Head, HeadEnd, HeadError, Known, Search};
 use super::{Answer, AnswerEnd};
 use crate::limits::{EVENT_BYTES_KEPT, HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_HEADS_MAX};
 
@@ -32,6 +32,7 @@ pub struct AnswerReader {
     phase: Phase,
     streaming: bool,
     head_end: HeadEnd,
+    known: Known,
     interim_heads: u32,
     status: Option<u16>,
     keep_alive: bool,
@@ -69,6 +70,7 @@ impl AnswerReader {
             phase: Phase::Ended,
             streaming: true,
             head_end: HeadEnd::new(),
+            known: Known::new(),
             interim_heads: 0,
             status: None,
             keep_alive: false,
@@ -163,6 +165,13 @@ impl AnswerReader {
 
     /// Reads the rest of a head; `Ok(false)` when it goes on behind these bytes.
     fn head(&mut self, rest: &mut &[u8], sink: &mut impl FnMut(Answer<'_>)) -> Result<bool, Class> {
+        if self.buffer.is_empty()
+            && let Some((head, used)) = self.known.find(rest)
+        {
+            *rest = &rest[used..];
+            self.begin_body(&head, sink);
+            return Ok(true);
+        }
         let (used, is_whole) = match self.head_end.search(rest) {
             Search::NotHttp => return Err(self.not_http(rest)),
             Search::More => (rest.len(), false),
@@ -178,13 +187,17 @@ impl AnswerReader {
             self.buffer.extend_from_slice(piece);
             return Ok(false);
         }
-        let head = if self.buffer.is_empty() {
-            response::parse(piece, &mut self.facts.words)
+        let piece = if self.buffer.is_empty() {
+            piece
         } else {
             self.buffer.extend_from_slice(piece);
-            response::parse(&self.buffer, &mut self.facts.words)
+            &self.buffer
         };
-        let head = head.map_err(|error| self.bad_head(error))?;
+        let head = match response::parse(piece, &mut self.facts.words) {
+            Ok(head) => head,
+            Err(error) => return Err(self.bad_head(error)),
+        };
+        self.known.keep(piece, head);
         self.buffer.clear();
         if (100..=199).contains(&head.status) && head.status != 101 {
             self.interim_heads += 1;
@@ -195,12 +208,16 @@ impl AnswerReader {
             self.head_end = HeadEnd::new();
             return Ok(true);
         }
+        self.begin_body(&head, sink);
+        Ok(true)
+    }
+
+    fn begin_body(&mut self, head: &Head, sink: &mut impl FnMut(Answer<'_>)) {
         self.phase = Phase::Body;
         self.status = Some(head.status);
         self.keep_alive = head.keep_alive;
-        self.body = Body::new(&head, self.streaming && is_success(head.status));
+        self.body = Body::new(head, self.streaming && is_success(head.status));
         sink(Answer::Head { status: head.status });
-        Ok(true)
     }
 
     /// Everything is known: the last facts and the end.

@@ -97,8 +97,16 @@ impl ChunkDecoder {
                 }
                 return Ok(Piece::Data(data));
             }
-            if self.state == State::SizeStart && self.plain_size(input) {
-                continue;
+            if self.state == State::SizeStart {
+                if self.plain_size(input) {
+                    continue;
+                }
+                if let Some(behind) = input.strip_prefix(b"0\r\n\r\n") {
+                    // How nearly all bodies end.
+                    self.slack(1)?;
+                    *input = behind;
+                    self.state = State::Ended;
+                }
             }
             if self.state == State::Ended {
                 return Ok(Piece::End);

@@ -20,6 +20,9 @@ use super::said::{Said, said};
 use super::sse::{Event, Listener, Name};
 use super::words::Words;
 
+/// How nearly all streams end.
+const DONE_EVENT: &[u8] = b"data: [DONE]\n\n";
+
 /// Sees that the events of a stream become facts.
 pub(super) struct Reading<'a, S> {
     pub(super) facts: &'a mut Facts,
@@ -31,6 +34,8 @@ pub(super) struct Reading<'a, S> {
 pub(super) struct Facts {
     choices: Vec<Choice>,
     pattern: Pattern,
+    /// The event that ends an answer.
+    ending: Pattern,
     /// Somebody wants to know what is said.
     pub(super) keeps_text: bool,
     pub(super) words: Words,
@@ -65,6 +70,7 @@ impl Facts {
         Self {
             choices: Vec::with_capacity(16),
             pattern: Pattern::new(),
+            ending: Pattern::of_ends(),
             keeps_text: false,
             words: Words::new(),
             usage: None,
@@ -80,7 +86,8 @@ impl Facts {
 
     /// Makes ready for the next answer.
     pub(super) fn clear(&mut self) {
-        self.pattern.clear();
+        self.pattern.begin();
+        self.ending.begin();
         self.keeps_text = false;
         self.words.clear();
         self.usage = None;
@@ -102,18 +109,45 @@ impl Facts {
         }
         while let Some(found) = self.pattern.match_line(&rest[used..]) {
             let end = used + found.used;
-            let ends = match rest[end..] {
-                [b'\n', b'\n', ..] => 2,
-                [b'\r', b'\n', b'\r', b'\n', ..] => 4,
-                _ => break,
-            };
+            let Some(ends) = line_ends(&rest[end..]) else { return used };
             if self.keeps_text {
                 self.say(self.pattern.text_of(&rest[used..end], true), sink);
             }
             self.alike(found.text, sink);
             used = end + ends;
         }
+        if used < rest.len() { used + self.known_end(&rest[used..], sink) } else { used }
+    }
+
+    /// The same for the events that end a stream: the one that says why, and `[DONE]`.
+    #[inline(never)]
+    fn known_end(&mut self, rest: &[u8], sink: &mut impl FnMut(Answer<'_>)) -> usize {
+        let mut used = 0;
+        if let Some(found) = self.ending.match_line(rest)
+            && let Some(ends) = line_ends(&rest[found.used..])
+        {
+            self.ends_alike(sink);
+            used = found.used + ends;
+        }
+        if rest[used..].starts_with(DONE_EVENT) {
+            sink(Answer::Event);
+            self.events += 1;
+            self.done = true;
+            used += DONE_EVENT.len();
+        }
         used
+    }
+
+    /// An event that ends the answer as an earlier one was ended; it has no text to hand out.
+    fn ends_alike(&mut self, sink: &mut impl FnMut(Answer<'_>)) {
+        sink(Answer::Event);
+        self.events += 1;
+        let Common { usage, finish, .. } = self.ending.hit();
+        self.usage = usage.or(self.usage);
+        if let Some(reason) = finish {
+            self.finish = reason;
+            sink(Answer::Finish(reason));
+        }
     }
 
     /// An event that differs from the pattern only in having `text` bytes of text.
@@ -121,7 +155,7 @@ impl Facts {
     fn alike(&mut self, text: u32, sink: &mut impl FnMut(Answer<'_>)) {
         sink(Answer::Event);
         self.events += 1;
-        let Common { kind, choice, usage } = self.pattern.hit();
+        let Common { kind, choice, usage, .. } = self.pattern.hit();
         let more = self.unseen(usage, 1);
         self.chunk(kind, more, text, choice, sink);
     }
@@ -152,6 +186,10 @@ impl Facts {
             self.alike(found.text, sink);
             return;
         }
+        if event.name != Name::Error && self.ending.match_data(data).is_some() {
+            self.ends_alike(sink);
+            return;
+        }
         sink(Answer::Event);
         self.events += 1;
         if data == b"[DONE]" {
@@ -167,6 +205,7 @@ impl Facts {
             (Ok(Document { error: Some(complaint), .. }), _) => self.complain(complaint),
             (Ok(document), _) => {
                 self.pattern.learn(data, &document, &self.choices);
+                self.ending.learn(data, &document, &self.choices);
                 if self.keeps_text {
                     say_all(data, &self.choices, sink);
                 }
@@ -264,6 +303,15 @@ impl Facts {
             self.words.say(format_args!("event {} is not JSON: ", self.events));
             self.words.quote(&data[..data.len().min(EXCERPT)]);
         }
+    }
+}
+
+/// How long the line ends are that close the event whose only line is right before `rest`.
+fn line_ends(rest: &[u8]) -> Option<usize> {
+    match *rest {
+        [b'\n', b'\n', ..] => Some(2),
+        [b'\r', b'\n', b'\r', b'\n', ..] => Some(4),
+        _ => None,
     }
 }
 

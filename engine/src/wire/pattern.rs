@@ -7,8 +7,13 @@
 //! string in the same place bring it to the same place in the same state, and it was seen not to
 //! look at those strings other than to count them. Whatever differs elsewhere, or is doubtful, is
 //! left to the parser. That both agree is a matter of [`super::properties`].
+//!
+//! Nothing in a pattern belongs to one answer: the next one on the connection goes on with it, and
+//! differs in its id, which becomes a gap. An answer's last event, which says why it ended, has a
+//! pattern of its own kind.
 
 use memchr::memchr2;
+use onbeat_shared::log::outcome::FinishReason;
 use onbeat_shared::log::record::{ChunkKind, Usage};
 
 use super::delta::{Choice, Document};
@@ -30,6 +35,7 @@ const GAPS_MAX: usize = 4;
 /// An event and where others may differ from it.
 #[derive(Debug)]
 pub(super) struct Pattern {
+    of: Of,
     /// The line that was parsed, with its field's name; empty while there is no pattern.
     line: Vec<u8>,
     /// The strings of `line`'s data that could be gaps.
@@ -42,6 +48,15 @@ pub(super) struct Pattern {
     misses: u32,
 }
 
+/// Which events a pattern is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// Those that carry a piece of text.
+    Text,
+    /// Those that carry nothing and say why the answer ended.
+    End,
+}
+
 /// What all events of a pattern say.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Common {
@@ -50,6 +65,8 @@ pub(super) struct Common {
     /// Its index.
     pub(super) choice: u16,
     pub(super) usage: Option<Usage>,
+    /// Why the answer ended, in patterns of ends.
+    pub(super) finish: Option<FinishReason>,
 }
 
 /// A string's place in a pattern's line, between its quotes.
@@ -66,26 +83,35 @@ struct Gap {
 pub(super) struct Match {
     /// How many bytes, up to the end of the data.
     pub(super) used: usize,
-    /// Bytes of the text, after unescaping; not 0.
+    /// Bytes of the text, after unescaping; 0 in patterns of ends and nowhere else.
     pub(super) text: u32,
 }
 
 impl Pattern {
-    /// No pattern, and room for one.
+    /// No pattern of events with text, and room for one.
     pub(super) fn new() -> Self {
+        Self::of(Of::Text)
+    }
+
+    /// No pattern of events that end an answer, and room for one.
+    pub(super) fn of_ends() -> Self {
+        Self::of(Of::End)
+    }
+
+    fn of(of: Of) -> Self {
         Self {
+            of,
             line: Vec::with_capacity(FIELD.len() + EVENT_BYTES_MAX),
             strings: Strings::new(),
             gaps: [Gap::default(); GAPS_MAX],
             gap_count: 0,
-            common: Common { kind: ChunkKind(0), choice: 0, usage: None },
+            common: Common { kind: ChunkKind(0), choice: 0, usage: None, finish: None },
             misses: 0,
         }
     }
 
-    /// Forgets the pattern.
-    pub(super) fn clear(&mut self) {
-        self.line.clear();
+    /// Another answer begins.
+    pub(super) fn begin(&mut self) {
         self.misses = 0;
     }
 
@@ -136,15 +162,19 @@ impl Pattern {
         if self.misses > MISSES_MAX && !self.misses.is_multiple_of(MISSES_STEP) {
             return;
         }
-        let Some(common) = common(document, choices) else { return };
+        let common = match self.of {
+            Of::Text => common(document, choices),
+            Of::End => common_end(document, choices),
+        };
+        let Some(common) = common else { return };
         // A line end stands for a second data line, and that is not how it would arrive.
         if data.len() > EVENT_BYTES_MAX || memchr2(b'\n', b'\r', data).is_some() {
             return;
         }
         let strings = document.strings;
         let Some(places) = strings.places() else { return };
-        let mut texts = places.iter().filter(|place| place.is_counted && !place.is_empty());
-        if texts.next().is_none() || texts.next().is_some() {
+        let texts = places.iter().filter(|place| place.is_counted && !place.is_empty()).count();
+        if texts != usize::from(self.of == Of::Text) {
             return;
         }
         let old = self.strings.places().unwrap_or_default();
@@ -171,7 +201,7 @@ impl Pattern {
         self.line.clear();
         self.line.extend_from_slice(FIELD);
         self.line.extend_from_slice(data);
-        if !self.gaps[..self.gap_count].iter().any(|gap| gap.is_text) {
+        if self.gaps[..self.gap_count].iter().filter(|gap| gap.is_text).count() != texts {
             self.line.clear();
         }
     }
@@ -195,7 +225,8 @@ impl Pattern {
             from = gap.end;
         }
         rest = behind(rest, &self.line[from..])?;
-        (text > 0).then(|| Match { used: bytes.len() - rest.len(), text })
+        let is_known = text > 0 || self.of == Of::End;
+        is_known.then(|| Match { used: bytes.len() - rest.len(), text })
     }
 }
 
@@ -208,7 +239,17 @@ fn common(document: &Document<'_>, choices: &[Choice]) -> Option<Common> {
     if other.is_some() || ends || document.error.is_some() {
         return None;
     }
-    Some(Common { kind: carrier.kind(), choice: carrier.index, usage: document.usage })
+    let (kind, choice) = (carrier.kind(), carrier.index);
+    Some(Common { kind, choice, usage: document.usage, finish: None })
+}
+
+/// The same for an event that ends an answer of one choice and carries nothing.
+fn common_end(document: &Document<'_>, choices: &[Choice]) -> Option<Common> {
+    let &[Choice { index, finish: finish @ Some(_), .. }] = choices else { return None };
+    if choices[0].bytes() > 0 || document.error.is_some() {
+        return None;
+    }
+    Some(Common { kind: ChunkKind(0), choice: index, usage: document.usage, finish })
 }
 
 /// What follows `head` in `bytes`, which must start with it. Compared here rather than by a call:
@@ -310,8 +351,25 @@ mod tests {
         for length in 0..line.len() - 4 {
             assert_eq!(pattern.match_line(&line.as_bytes()[..length]), None);
         }
-        pattern.clear();
-        assert_eq!(text(&pattern, &data("a")), None);
+    }
+
+    #[test]
+    fn an_end_is_known_by_why_it_ended() {
+        let mut pattern = Pattern::of_ends();
+        let data = |id: &str, text: &str, reason: &str| {
+            format!(r#"{{"id":"{id}","choices":[{{"text":"{text}","finish_reason":"{reason}"}}]}}"#)
+        };
+        learn(&mut pattern, &data("a", "more", "stop"));
+        assert_eq!(text(&pattern, &data("a", "more", "stop")), None, "it carries something");
+        learn(&mut pattern, &data("a", "", "stop"));
+        assert_eq!(text(&pattern, &data("a", "", "stop")), Some(0));
+        assert_eq!(pattern.hit().finish, Some(FinishReason::Stop));
+        assert_eq!(text(&pattern, &data("b", "", "stop")), None);
+        learn(&mut pattern, &data("b", "", "stop"));
+        assert_eq!(text(&pattern, &data("another", "", "stop")), Some(0));
+        for unknown in [data("b", "", "length"), data("b", "x", "stop"), data("b", "", "stop,")] {
+            assert_eq!(text(&pattern, &unknown), None, "{unknown}");
+        }
     }
 
     #[test]

@@ -101,6 +101,9 @@ fn alike_events() -> impl Strategy<Value = Vec<String>> {
         r#"{"choices":[{"text":"$"}],"error":"~","object":"~"}"#,
         r#"{"choices":[{"text":"$"}],"usage":"~","detail":"~"} "#,
         r#"{"a":["~"],"choices":[{"delta":{"content":[{"type":"~","text":"$"}]}}]}"#,
+        r#"{"id":"~","choices":[{"delta":{},"finish_reason":"stop"}],"usage":null,"a":"$"}"#,
+        r#"{"choices":[{"text":"","finish_reason":"$"}],"usage":{"completion_tokens":3},"a":"~"}"#,
+        r#"{"choices":[{"delta":{"content":"~"},"finish_reason":"length"}],"error":null}"#,
     ]);
     let fill = || {
         let odd = ["\n", "\\n\n", "\\x", "\t", "\u{1}", "a\\", "\" ", "error", "\\u00", "\\ud83d"];
@@ -297,6 +300,34 @@ proptest! {
     }
 
     #[test]
+    fn ends_that_are_known_say_what_the_parser_says(
+        events in alike_events(),
+        damages in vec(damage(), 0..3),
+        damaged_one in any::<Index>(),
+    ) {
+        let damaged_one = damaged_one.index(events.len());
+        let mut pattern = Pattern::of_ends();
+        for (place, event) in events.into_iter().enumerate() {
+            let damages = if place == damaged_one { damages.as_slice() } else { &[] };
+            let event = damaged(event.into_bytes(), damages);
+            let data = event.trim_ascii();
+            let mut choices = Vec::new();
+            let document = delta::read(data, &mut choices);
+            if pattern.match_data(data).is_some() {
+                let document = document.expect("only JSON is known");
+                let common = pattern.hit();
+                let ends: Vec<_> = choices.iter().map(|it| (it.bytes(), it.finish)).collect();
+                prop_assert_eq!(ends, vec![(0, common.finish)]);
+                prop_assert!(common.finish.is_some() && document.error.is_none());
+                prop_assert_eq!(document.usage, common.usage);
+                super::said::said(data, &mut |said| panic!("{said:?}"));
+            } else if let Ok(document) = document {
+                pattern.learn(data, &document, &choices);
+            }
+        }
+    }
+
+    #[test]
     fn events_that_are_known_say_what_the_parser_says(
         events in alike_events(),
         damages in vec(damage(), 0..3),
@@ -350,6 +381,23 @@ proptest! {
             prop_assert_eq!(said.class(), trouble);
         } else {
             prop_assert!(matches!(said.class(), Class::Ok | Class::NoFinish));
+        }
+    }
+
+    #[test]
+    fn an_answer_says_the_same_whatever_was_said_before(
+        answers in vec((alike_events(), vec(damage(), 0..2), vec(any::<Index>(), 0..3)), 2..5),
+        end in select(vec!["data: [DONE]\n\n", "data: [DONE]\r\n\r\n", "data: [DONE]", ""]),
+    ) {
+        let mut used = AnswerReader::new();
+        for (events, damages, cuts) in answers {
+            let events: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+            let body = damaged([events.as_str(), end].concat().into_bytes(), &damages);
+            let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+            let answer = damaged([head.as_slice(), &body].concat(), &damages);
+            let fresh = read(&mut AnswerReader::new(), parts(&answer, &cuts), Behind::Close);
+            let again = read(&mut used, parts(&answer, &cuts), Behind::Close);
+            prop_assert_eq!(fresh, again);
         }
     }
 

@@ -128,6 +128,41 @@ impl HeadEnd {
     }
 }
 
+/// The latest head of a connection: most servers begin their answers of one second alike.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// Empty while there is none.
+    bytes: Vec<u8>,
+    head: Head,
+}
+
+/// Longest head that is kept.
+const KNOWN_BYTES_MAX: usize = 512;
+
+impl Known {
+    pub(super) fn new() -> Self {
+        let (framing, content) = (Framing::Close, Content::Unsaid);
+        let head = Head { status: 0, framing, keep_alive: false, content };
+        Self { bytes: Vec::with_capacity(KNOWN_BYTES_MAX), head }
+    }
+
+    /// The head that an answer of these first bytes has, and its length, if it is the one known.
+    #[inline]
+    pub(super) fn find(&self, bytes: &[u8]) -> Option<(Head, usize)> {
+        let length = self.bytes.len();
+        (length > 0 && bytes.starts_with(&self.bytes)).then_some((self.head, length))
+    }
+
+    /// Keeps `head`, which was read from `bytes`, if it is one of a success: others have words.
+    pub(super) fn keep(&mut self, bytes: &[u8], head: Head) {
+        if bytes.len() <= KNOWN_BYTES_MAX && (200..=299).contains(&head.status) {
+            self.bytes.clear();
+            self.bytes.extend_from_slice(bytes);
+            self.head = head;
+        }
+    }
+}
+
 impl Line {
     /// This line continued by `bytes`.
     fn and(self, bytes: &[u8]) -> Self {
@@ -336,6 +371,21 @@ mod tests {
         ] {
             assert_eq!(framing(doubtful), Err(HeadError::Framing), "{doubtful}");
         }
+    }
+
+    #[test]
+    fn a_head_is_known_by_all_of_its_bytes() {
+        let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n";
+        let head = parse(bytes, &mut Words::new()).expect("legal");
+        let mut known = Known::new();
+        assert_eq!(known.find(bytes), None);
+        known.keep(bytes, head);
+        let answer = [&bytes[..], b"content"].concat();
+        assert_eq!(known.find(&answer), Some((head, bytes.len())));
+        assert_eq!(known.find(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(known.find(&answer.to_ascii_lowercase()), None);
+        known.keep(b"HTTP/1.1 503 Busy\r\n\r\n", Head { status: 503, ..head });
+        assert_eq!(known.find(&answer), Some((head, bytes.len())));
     }
 
     #[test]

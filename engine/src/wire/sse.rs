@@ -86,7 +86,10 @@ impl EventSplitter {
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
         if self.is_between() && buffer.is_empty() {
-            rest = &rest[listener.known(rest)..];
+            let known = listener.known(rest);
+            rest = &rest[known..];
+            // What is known does not begin with a byte-order mark.
+            self.at_start &= known == 0;
             if rest.is_empty() {
                 return Ok(());
             }
@@ -128,10 +131,9 @@ impl EventSplitter {
         self.dispatch(None, buffer, listener);
     }
 
-    /// No line of an event has been read, neither has the stream's first.
+    /// No line of an event has been read.
     fn is_between(&self) -> bool {
-        let between = !self.has_data && self.name == Name::Message;
-        between && !self.after_cr && !self.at_start
+        !self.has_data && self.name == Name::Message && !self.after_cr
     }
 
     /// A line that lies whole in the piece.
