@@ -2,11 +2,12 @@
 
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use onbeat_shared::log::{Class, DoneFlags};
 use onbeat_shared::run::Run;
 use tests::scripted::{Scripted, answer, good_stream, request};
-use tests::{Scenario, drivers, mooncake};
+use tests::{Scenario, drivers, ends, mooncake};
 
 fn classes(run: &Run) -> Vec<&'static str> {
     (0..run.plan.len()).map(|i| run.requests.class(i).map_or("open", Class::name)).collect()
@@ -144,4 +145,62 @@ fn a_key_echoed_by_a_server_does_not_reach_the_log() {
     let run = scenario.run_against(server.address);
     let text = run.error_text(0).expect("the server's words are kept");
     assert!(text.contains("bad key") && !text.contains("CANARY"), "{text}");
+}
+
+/// Says `bytes` one by one with pauses between, until the client hangs up.
+fn drip(stream: &mut std::net::TcpStream, bytes: &[u8], pause: Duration) {
+    let _ = stream.set_read_timeout(Some(pause));
+    for byte in bytes {
+        answer(stream, &[*byte]);
+        if matches!(stream.read(&mut [0]), Ok(0)) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_head_that_comes_byte_by_byte_is_no_beginning_of_an_answer() {
+    for driver in drivers() {
+        let server = Scripted::start(|_, mut stream| {
+            if request(&mut stream).is_some() {
+                drip(
+                    &mut stream,
+                    &b"HTTP/1.1 200 OK\r\nX: ".repeat(100),
+                    Duration::from_millis(20),
+                );
+            }
+        });
+        let mut scenario = Scenario::new(&mooncake(3, 1, 5, 2));
+        scenario.config.driver = Some(driver);
+        scenario.config.limits.first_byte_ns = Some(300_000_000);
+        scenario.config.limits.idle_ns = Some(10_000_000_000);
+        let run = ends(move || scenario.run_against(server.address));
+        assert_eq!(classes(&run), ["first_byte_timeout"; 3]);
+        assert!((0..3).all(|i| run.requests.first_byte(i).is_some()), "it is known all the same");
+    }
+}
+
+#[test]
+fn interim_answers_are_not_the_answer_that_is_waited_for() {
+    // The pause behind them is the server at work, and not one of its answer.
+    let server = Scripted::start(|_, mut stream| {
+        while request(&mut stream).is_some() {
+            answer(&mut stream, b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n");
+            let _ = stream.set_read_timeout(Some(Duration::from_millis(600)));
+            if matches!(stream.read(&mut [0]), Ok(0)) {
+                return;
+            }
+            let _ = stream.set_read_timeout(None);
+            answer(&mut stream, &good_stream());
+        }
+    });
+    let with = |first_byte_ns, idle_ns| {
+        let mut scenario = Scenario::new(&mooncake(2, 1, 5, 2));
+        scenario.config.limits.first_byte_ns = first_byte_ns;
+        scenario.config.limits.idle_ns = idle_ns;
+        let address = server.address;
+        classes(&ends(move || scenario.run_against(address)))
+    };
+    assert_eq!(with(None, Some(200_000_000)), ["ok"; 2]);
+    assert_eq!(with(Some(200_000_000), None), ["first_byte_timeout"; 2]);
 }

@@ -16,7 +16,8 @@ use onbeat_shared::units::RunNanos;
 pub struct Limits {
     /// Opening a connection.
     pub connect_ns: Option<i64>,
-    /// From sent to the answer's first byte.
+    /// From sent to a whole head of the answer, interim ones not counted: a server that sends its
+    /// head byte by byte has not answered.
     pub first_byte_ns: Option<i64>,
     /// Between two reads of an answer.
     pub idle_ns: Option<i64>,
@@ -34,12 +35,21 @@ pub enum Phase {
         /// When the request it is for was begun with, if it is for one.
         begun: Option<RunNanos>,
     },
-    /// The request has left, no byte has come back.
+    /// The request has left, and no part of the answer itself has come back.
     Waiting {
         /// When it was begun with.
         begun: RunNanos,
         /// When the first byte left.
         sent: RunNanos,
+    },
+    /// A head is coming in.
+    Heading {
+        /// When it was begun with.
+        begun: RunNanos,
+        /// When the first byte left.
+        sent: RunNanos,
+        /// The latest read.
+        latest: RunNanos,
     },
     /// The answer is coming in.
     Answering {
@@ -65,14 +75,15 @@ impl Limits {
             Phase::Waiting { begun, sent } => {
                 (at(sent, self.first_byte_ns, Class::FirstByteTimeout), total(begun))
             }
+            Phase::Heading { begun, sent, latest } => {
+                let first = at(sent, self.first_byte_ns, Class::FirstByteTimeout);
+                (sooner(first, at(latest, self.idle_ns, Class::IdleTimeout)), total(begun))
+            }
             Phase::Answering { begun, latest } => {
                 (at(latest, self.idle_ns, Class::IdleTimeout), total(begun))
             }
         };
-        match (phase, total) {
-            (Some(phase), Some(total)) => Some(if total.0 < phase.0 { total } else { phase }),
-            (one, other) => one.or(other),
-        }
+        sooner(phase, total)
     }
 
     fn shortest_ns(&self) -> Option<i64> {
@@ -80,6 +91,17 @@ impl Limits {
             .into_iter()
             .flatten()
             .min()
+    }
+}
+
+/// Of two limits the one that strikes first; the first one if both do.
+fn sooner(
+    one: Option<(RunNanos, Class)>,
+    other: Option<(RunNanos, Class)>,
+) -> Option<(RunNanos, Class)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other.0 < one.0 { other } else { one }),
+        (one, other) => one.or(other),
     }
 }
 
@@ -160,6 +182,9 @@ mod tests {
         let waiting = |sent| Phase::Waiting { begun: at(0), sent: at(sent) };
         assert_eq!(next(waiting(0)), Some((50, "first_byte_timeout")));
         assert_eq!(next(waiting(60)), Some((100, "total_timeout")));
+        let heading = |latest| Phase::Heading { begun: at(0), sent: at(0), latest: at(latest) };
+        assert_eq!(next(heading(10)), Some((30, "idle_timeout")));
+        assert_eq!(next(heading(40)), Some((50, "first_byte_timeout")));
         let answering = |latest| Phase::Answering { begun: at(0), latest: at(latest) };
         assert_eq!(next(answering(60)), Some((80, "idle_timeout")));
         assert_eq!(next(answering(90)), Some((100, "total_timeout")));

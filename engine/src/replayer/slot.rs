@@ -14,7 +14,7 @@ use crate::net::socket::Wire;
 use crate::net::tls::Session;
 use crate::policy::deadline::Phase;
 use crate::policy::session::Ready;
-use crate::wire::AnswerReader;
+use crate::wire::{AnswerReader, Place};
 
 /// Where a slot's connection is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,9 +146,10 @@ impl Slot {
         let exchange = self.exchange.as_ref()?;
         let sent = exchange.sent?;
         let begun = exchange.begun.unwrap_or(sent);
-        Some(match exchange.latest_read {
-            Some(latest) => Phase::Answering { begun, latest },
-            None => Phase::Waiting { begun, sent },
+        Some(match (self.reader.place(), exchange.latest_read) {
+            (Place::Body, Some(latest)) => Phase::Answering { begun, latest },
+            (Place::Head, Some(latest)) => Phase::Heading { begun, sent, latest },
+            (Place::BeforeHead, _) | (_, None) => Phase::Waiting { begun, sent },
         })
     }
 

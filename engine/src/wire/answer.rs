@@ -43,6 +43,17 @@ pub struct AnswerReader {
     bytes: u64,
 }
 
+/// How far an answer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Nothing of its head has arrived, or only interim answers.
+    BeforeHead,
+    /// A part of a head has arrived.
+    Head,
+    /// Its head is whole.
+    Body,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Head,
@@ -137,6 +148,16 @@ impl AnswerReader {
     #[must_use]
     pub fn started(&self) -> bool {
         self.bytes > 0
+    }
+
+    /// How far the answer has come.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        match self.phase {
+            Phase::Head if self.buffer.is_empty() => Place::BeforeHead,
+            Phase::Head => Place::Head,
+            Phase::Body | Phase::Ended => Place::Body,
+        }
     }
 
     /// Whether the outcome can no longer change although the answer's bytes have not ended:

@@ -34,7 +34,7 @@ mod properties;
 #[cfg(test)]
 mod transcript;
 
-pub use answer::AnswerReader;
+pub use answer::{AnswerReader, Place};
 
 use onbeat_shared::log::outcome::{Class, FinishReason};
 use onbeat_shared::log::record::{ChunkKind, DoneFlags, Usage};

@@ -118,7 +118,7 @@ classes! {
     8 ConnectRefused ConnectError "connect_refused" "The server refused the connection.";
     9 ConnectFailed ConnectError "connect_failed" "Any other failure to connect to the server.";
     10 ConnectTimeout Timeout "connect_timeout" "The connect limit passed.";
-    11 FirstByteTimeout Timeout "first_byte_timeout" "No byte of the answer within the limit.";
+    11 FirstByteTimeout Timeout "first_byte_timeout" "No whole head of the answer within the limit.";
     12 IdleTimeout Timeout "idle_timeout" "The answer paused for longer than the limit.";
     13 TotalTimeout Timeout "total_timeout" "The whole exchange took longer than the limit.";
     14 ResetBeforeAnswer Disconnected "reset_before_answer" "Closed or reset before any byte of the answer.";
