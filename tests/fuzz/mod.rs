@@ -52,12 +52,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: &[Target] = &[Target {
-    name: "answer",
-    about: "whole answers: facts do not depend on the split, one end, no byte too many",
-    short_runs: 4_000,
-    make: wire::answer,
-}];
+pub const TARGETS: &[Target] = &[wire::ANSWER, wire::HEAD, wire::CHUNKED, wire::SSE, wire::DELTA];
 
 /// The target of this name.
 #[must_use]

@@ -162,13 +162,14 @@ fn read_delta(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<(), Malfor
     if cursor.peek()? != b'{' {
         return cursor.skip();
     }
-    let mut refusal = 0;
+    let mut content = Content { text: choice.text, thinking: 0 };
+    let (mut refusal, mut reasoning) = (0, choice.reasoning);
     cursor.object(|cursor, key| {
         match key.name(&mut [0; 40]) {
-            b"content" => read_content(cursor, choice)?,
+            b"content" => content = read_content(cursor)?,
             // Some servers send the same reasoning under both names: it counts once.
             b"reasoning_content" | b"reasoning" => {
-                choice.reasoning = choice.reasoning.max(string_bytes(cursor)?);
+                reasoning = reasoning.max(string_bytes(cursor)?);
             }
             b"refusal" => refusal = string_bytes(cursor)?,
             b"tool_calls" => read_tool_calls(cursor, choice)?,
@@ -177,34 +178,42 @@ fn read_delta(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<(), Malfor
         }
         Ok(())
     })?;
-    choice.text = choice.text.saturating_add(refusal);
+    choice.text = content.text.saturating_add(refusal);
+    choice.reasoning = if content.thinking > 0 { content.thinking } else { reasoning };
     Ok(())
 }
 
+/// Bytes of a content.
+#[derive(Clone, Copy, Default)]
+struct Content {
+    text: u32,
+    thinking: u32,
+}
+
 /// Content is a string, nothing, or a list of typed parts (text, or thinking with its own parts).
-fn read_content(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<(), Malformed> {
+fn read_content(cursor: &mut Cursor<'_>) -> Result<Content, Malformed> {
+    let mut content = Content::default();
     if cursor.peek()? != b'[' {
-        choice.text = string_bytes(cursor)?;
-        return Ok(());
+        content.text = string_bytes(cursor)?;
+        return Ok(content);
     }
-    choice.text = 0;
+    let Content { text, thinking } = &mut content;
     parts(cursor, &mut |cursor, name| {
         match name {
-            b"text" => choice.text = choice.text.saturating_add(string_bytes(cursor)?),
+            b"text" => *text = text.saturating_add(string_bytes(cursor)?),
             b"thinking" if cursor.peek()? == b'[' => parts(cursor, &mut |cursor, name| {
                 if name != b"text" {
                     return cursor.skip();
                 }
-                choice.reasoning = choice.reasoning.saturating_add(string_bytes(cursor)?);
+                *thinking = thinking.saturating_add(string_bytes(cursor)?);
                 Ok(())
             })?,
-            b"thinking" => {
-                choice.reasoning = choice.reasoning.saturating_add(string_bytes(cursor)?);
-            }
+            b"thinking" => *thinking = thinking.saturating_add(string_bytes(cursor)?),
             _ => cursor.skip()?,
         }
         Ok(())
-    })
+    })?;
+    Ok(content)
 }
 
 /// Visits the members of every object in the array here.
@@ -328,6 +337,9 @@ mod tests {
                 r#"{"delta":{"content":[{"type":"thinking","thinking":[{"text":"hm"}]}]}}"#,
                 (0, 2, 0),
             ),
+            (r#"{"delta":{"content":[{"thinking":"hm"}],"content":null}}"#, (0, 0, 0)),
+            (r#"{"delta":{"content":[{"thinking":"hm"}],"reasoning":"long"}}"#, (0, 2, 0)),
+            (r#"{"delta":{"content":"a","content":"bc"}}"#, (2, 0, 0)),
             (r#"{"logprobs":{"content":[{"token":"x"}]},"delta":{"content":"y"}}"#, (1, 0, 0)),
             (r#"{"d\u0065lta":{"cont\u0065nt":"y"}}"#, (1, 0, 0)),
             (r#"{"x":{"delta":{"content":"no"}},"text":null}"#, (0, 0, 0)),

@@ -39,18 +39,25 @@ fn document<'a>(
 ) -> Result<(), Malformed> {
     let mut cursor = Cursor::new(json);
     cursor.peek()?;
+    // Of a member that stands there twice the last one counts, here as there.
+    let mut choices: &[u8] = b"null";
     cursor.object(|cursor, key| {
-        if key.name(&mut [0; 40]) != b"choices" || cursor.peek()? != b'[' {
+        if key.name(&mut [0; 40]) != b"choices" {
             return cursor.skip();
         }
-        cursor.array(|cursor| {
-            if cursor.peek()? != b'{' {
-                return cursor.skip();
-            }
-            // The index may stand behind the text.
-            let choice = cursor.raw_value()?;
-            if index(choice)? == 0 { self::choice(choice, reasoning, text) } else { Ok(()) }
-        })
+        choices = cursor.raw_value()?;
+        Ok(())
+    })?;
+    if !choices.starts_with(b"[") {
+        return Ok(());
+    }
+    Cursor::new(choices).array(|cursor| {
+        if cursor.peek()? != b'{' {
+            return cursor.skip();
+        }
+        // The index may stand behind the text.
+        let choice = cursor.raw_value()?;
+        if index(choice)? == 0 { self::choice(choice, reasoning, text) } else { Ok(()) }
     })
 }
 
@@ -71,11 +78,19 @@ fn choice<'a>(
     reasoning: bool,
     text: &mut impl FnMut(Text<'a>),
 ) -> Result<(), Malformed> {
-    Cursor::new(choice).object(|cursor, key| match key.name(&mut [0; 40]) {
-        b"delta" | b"message" if cursor.peek()? == b'{' => delta(cursor, reasoning, text),
-        b"text" if !reasoning => string(cursor, text),
-        _ => cursor.skip(),
-    })
+    let mut plain = None;
+    Cursor::new(choice).object(|cursor, key| {
+        match key.name(&mut [0; 40]) {
+            b"delta" | b"message" if cursor.peek()? == b'{' => delta(cursor, reasoning, text)?,
+            b"text" => plain = cursor.string_or_skip()?,
+            _ => cursor.skip()?,
+        }
+        Ok(())
+    })?;
+    if let Some(said) = plain.filter(|_| !reasoning) {
+        text(said);
+    }
+    Ok(())
 }
 
 fn delta<'a>(
@@ -83,19 +98,39 @@ fn delta<'a>(
     reasoning: bool,
     text: &mut impl FnMut(Text<'a>),
 ) -> Result<(), Malformed> {
-    // Some servers send the same reasoning under both names: it is said once.
-    let mut thought = false;
-    cursor.object(|cursor, key| match key.name(&mut [0; 40]) {
-        b"content" if cursor.peek()? == b'[' => parts(cursor, reasoning, text),
-        b"content" | b"refusal" if !reasoning => string(cursor, text),
-        b"reasoning_content" | b"reasoning" if reasoning && !thought => {
-            string(cursor, &mut |said| {
-                thought |= !said.is_empty();
-                text(said);
-            })
+    let mut content: &[u8] = b"null";
+    let (mut refusal, mut thought) = (None, None);
+    cursor.object(|cursor, key| {
+        match key.name(&mut [0; 40]) {
+            b"content" => content = cursor.raw_value()?,
+            b"refusal" => refusal = cursor.string_or_skip()?,
+            // Some servers send the same reasoning under both names: it is said once.
+            b"reasoning_content" | b"reasoning" => {
+                let said = cursor.string_or_skip()?;
+                let length = |text: Option<Text<'_>>| text.map_or(0, |text| text.len());
+                thought = if length(said) > length(thought) { said } else { thought };
+            }
+            _ => cursor.skip()?,
         }
-        _ => cursor.skip(),
-    })
+        Ok(())
+    })?;
+    // Thinking that is a part of the content goes before what is beside it.
+    let mut has_thought = false;
+    let mut pass = |said: Text<'a>| {
+        has_thought |= !said.is_empty();
+        text(said);
+    };
+    let mut content = Cursor::new(content);
+    match content.peek()? {
+        b'[' => parts(&mut content, reasoning, &mut pass)?,
+        b'"' if !reasoning => pass(content.string()?),
+        _ => {}
+    }
+    let thought = thought.filter(|_| !has_thought);
+    if let Some(said) = if reasoning { thought } else { refusal } {
+        text(said);
+    }
+    Ok(())
 }
 
 /// The typed parts of a content that is a list, and of the thinking in it.
@@ -161,6 +196,21 @@ mod tests {
         assert_eq!(pieces(&delta(list)), [answer("a"), answer("b")].concat());
         let list = r#"{"content":[{"type":"thinking","thinking":[{"text":"t"}]}]}"#;
         assert_eq!(pieces(&delta(list)), thought("t"));
+    }
+
+    #[test]
+    fn of_members_that_stand_there_twice_the_last_is_said() {
+        let once = |text: &str| vec![(text.to_owned(), false)];
+        for (json, said) in [
+            (r#"{"choices":[{"text":"d"}],"choices":null}"#, vec![]),
+            (r#"{"choices":[{"text":"d"}],"choices":[{"text":"e"}]}"#, once("e")),
+            (r#"{"choices":[{"text":"d","text":"e"}]}"#, once("e")),
+            (r#"{"choices":[{"delta":{"content":"d","content":"e"}}]}"#, once("e")),
+            (r#"{"choices":[{"delta":{"content":"d","content":null}}]}"#, vec![]),
+            (r#"{"choices":[{"delta":{"refusal":"d","refusal":"e"}}]}"#, once("e")),
+        ] {
+            assert_eq!(pieces(json), said, "{json}");
+        }
     }
 
     #[test]

@@ -27,36 +27,41 @@ impl Subject for Answers {
     }
 
     fn judge(&mut self, input: &[u8]) -> Result<(), String> {
-        every_way(&mut self.reader, &mut self.whole, &mut self.cut, input)
+        every_way(&mut self.reader, &mut self.whole, &mut self.cut, input).map(drop)
     }
 }
 
-/// Reads `input` whole, into `whole`, and in pieces; all must agree and each must be possible.
+/// Reads `input` whole, into `whole`, and in pieces; all must agree and each must be possible. How
+/// the connection ended behind it.
+///
+/// The reader keeps from answer to answer what it can use again. So the whole is read by a new one,
+/// and the pieces by one that has just read the same or nearly the same.
 pub(super) fn every_way(
     reader: &mut AnswerReader,
     whole: &mut Told,
     cut: &mut Told,
     input: &[u8],
-) -> Result<(), String> {
+) -> Result<Behind, String> {
     let mut dice = mutation::dice_of(input);
     let behind = if dice.below(4) == 0 { Behind::Reset } else { Behind::Close };
     let streaming = dice.below(4) > 0;
+    *reader = AnswerReader::new();
     whole.read(reader, streaming, input, [], behind);
     whole.check()?;
-    let way = dice.below(16);
-    if way == 0 {
+    if dice.below(2) == 0 {
+        let mut near = input.to_vec();
+        mutation::damage(&mut dice, &mut near);
+        cut.read(reader, streaming, &near, [], behind);
+        cut.check()?;
+    }
+    if dice.below(16) == 0 {
         cut.read(reader, streaming, input, 1..input.len(), behind);
     } else {
         let cuts = mutation::cuts(&mut dice, input.len(), 6);
-        if way == 1 {
-            // A reader that has read nothing before.
-            cut.read(&mut AnswerReader::new(), streaming, input, cuts, behind);
-        } else {
-            cut.read(reader, streaming, input, cuts, behind);
-        }
+        cut.read(reader, streaming, input, cuts, behind);
     }
     if whole.agrees(cut) {
-        return Ok(());
+        return Ok(behind);
     }
-    Err(format!("the split matters: whole {whole:?}, cut {cut:?}"))
+    Err(format!("the way matters: whole {whole:?}, cut {cut:?}"))
 }

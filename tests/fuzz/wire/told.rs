@@ -7,16 +7,24 @@ use onbeat_shared::log::record::{ChunkKind, DoneFlags, Usage};
 /// Everything told about one answer; its memory is used again.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// The facts in order.
+    /// The facts in order, without texts and words.
     pub(super) facts: Vec<Fact>,
-    /// The bytes of texts and words, one behind the other.
-    pub(super) bytes: Vec<u8>,
+    /// Texts in order: whether each is reasoning, and where it ends in `text`.
+    pub(super) texts: Vec<(bool, usize)>,
+    /// All texts, as they stand in their JSON.
+    pub(super) text: Vec<u8>,
+    /// Events with pieces of tool calls.
+    pub(super) tool_calls: usize,
+    /// Words about a failure.
+    pub(super) words: Vec<u8>,
+    /// How often there were words.
+    worded: usize,
     /// The end, once it is known.
-    pub(super) end: Option<AnswerEnd>,
+    end: Option<AnswerEnd>,
     /// Bytes behind the answer.
     pub(super) left: usize,
     /// The end of the connection was the answer's.
-    closed: bool,
+    pub(super) closed: bool,
 }
 
 /// An [`Answer`] that borrows nothing.
@@ -25,11 +33,8 @@ pub(super) enum Fact {
     Head(u16),
     Event,
     Chunk { kind: ChunkKind, tokens: u32, bytes: u32, choice: u16 },
-    Text { reasoning: bool, bytes: usize },
-    ToolCall,
     Usage(Usage),
     Finish(FinishReason),
-    Words(usize),
 }
 
 /// What happens behind the bytes.
@@ -50,42 +55,23 @@ impl Told {
         behind: Behind,
     ) {
         self.clear();
-        let Self { facts, bytes, closed, .. } = &mut *self;
-        let mut sink = |answer: Answer<'_>| {
-            facts.push(match answer {
-                Answer::Head { status } => Fact::Head(status),
-                Answer::Event => Fact::Event,
-                Answer::Chunk { kind, tokens, bytes, choice } => {
-                    Fact::Chunk { kind, tokens, bytes, choice }
-                }
-                Answer::Text { raw, reasoning } => {
-                    bytes.extend_from_slice(raw);
-                    Fact::Text { reasoning, bytes: raw.len() }
-                }
-                Answer::ToolCall => Fact::ToolCall,
-                Answer::Usage(usage) => Fact::Usage(usage),
-                Answer::Finish(reason) => Fact::Finish(reason),
-                Answer::ErrorText(words) => {
-                    bytes.extend_from_slice(words);
-                    Fact::Words(words.len())
-                }
-            });
-        };
         reader.begin(streaming);
         reader.keep_text();
-        let mut end = None;
         let mut from = 0;
         for to in cuts.into_iter().chain([input.len()]) {
-            end = reader.push(&input[from..to], &mut sink);
+            self.end = reader.push(&input[from..to], &mut |answer| self.note(answer));
             from = to;
-            if end.is_some() {
+            if self.end.is_some() {
                 break;
             }
         }
-        *closed = end.is_none();
-        let end = end.unwrap_or_else(|| reader.close(behind == Behind::Reset, &mut sink));
-        self.left = input.len() - usize::try_from(end.response_bytes).unwrap_or(usize::MAX);
-        self.end = Some(end);
+        if self.end.is_none() {
+            self.closed = true;
+            let reset = behind == Behind::Reset;
+            self.end = Some(reader.close(reset, &mut |answer| self.note(answer)));
+        }
+        let used = usize::try_from(self.end().response_bytes).unwrap_or(usize::MAX);
+        self.left = input.len().checked_sub(used).expect("no more bytes than there were");
     }
 
     /// How it ended.
@@ -109,11 +95,105 @@ impl Told {
         if self.class() == Class::NotHttp {
             return other.class() == Class::NotHttp;
         }
-        self.facts == other.facts
-            && self.bytes == other.bytes
+        self.same_content(other)
+            && self.words == other.words
             && self.left == other.left
             && self.closed == other.closed
             && self.comparable_end() == other.comparable_end()
+    }
+
+    /// Whether both have the same facts and texts.
+    pub(super) fn same_content(&self, other: &Self) -> bool {
+        self.facts == other.facts
+            && self.texts == other.texts
+            && self.text == other.text
+            && self.tool_calls == other.tool_calls
+    }
+
+    /// What must hold for every answer.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let (mut heads, mut events, mut usages) = (0, 0, 0);
+        let mut head = None;
+        let mut finish = FinishReason::Unknown;
+        let mut rules = Vec::new();
+        for (place, fact) in self.facts.iter().enumerate() {
+            match *fact {
+                Fact::Head(status) => (head, heads) = (Some(status), heads + 1),
+                Fact::Event => events += 1,
+                Fact::Chunk { kind, tokens, bytes, .. } => {
+                    rules.push((bytes > 0 && tokens > 0 && kind.0 != 0, "no chunk is empty"));
+                    rules.push((events > 0, "content belongs to an event"));
+                }
+                Fact::Finish(reason) => {
+                    finish = reason;
+                    rules.push((events > 0, "a reason belongs to an event"));
+                }
+                Fact::Usage(_) => {
+                    usages += 1;
+                    rules.push((place + 1 == self.facts.len(), "usage is the last fact"));
+                }
+            }
+            rules.push((place > 0 || heads == 1, "the head is first"));
+        }
+        let end = self.end();
+        let success = head.is_some_and(|status| (200..=299).contains(&status));
+        let ok = end.class == Class::Ok;
+        rules.extend([
+            (head == end.status, "the end's status is the head's"),
+            (heads <= 1 && usages <= 1 && self.worded <= 1, "head, usage and words come once"),
+            (finish == end.finish, "the last reason is the end's"),
+            (!self.closed || !end.reusable, "a closed connection is not used again"),
+            (!self.closed || self.left == 0, "a close ends what was pushed"),
+            (!ok || success, "success has a status of success"),
+            (!ok || self.worded == 0, "success needs no words"),
+            (!ok || events > 0, "success has an event"),
+            (!ok || self.done() || finish != FinishReason::Unknown, "success is done or finished"),
+            (
+                success || head.is_none_or(|status| Class::of_status(status) == end.class),
+                "a status that is none of success is the class",
+            ),
+            (self.texts.iter().all(|text| text.1 > 0), "no text is empty"),
+        ]);
+        match rules.iter().find(|rule| !rule.0) {
+            Some((_, rule)) => Err(format!("not so: {rule}: {self:?}")),
+            None => self.check_words(),
+        }
+    }
+
+    /// Words are short, and harmless on a terminal.
+    fn check_words(&self) -> Result<(), String> {
+        let words = str::from_utf8(&self.words).map_err(|error| format!("words: {error}"))?;
+        let empty = self.worded > 0 && words.is_empty();
+        if empty || words.len() > 1_024 || words.chars().any(char::is_control) {
+            return Err(format!("words are empty, too long or not clean: {words:?}"));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, answer: Answer<'_>) {
+        self.facts.push(match answer {
+            Answer::Head { status } => Fact::Head(status),
+            Answer::Event => Fact::Event,
+            Answer::Chunk { kind, tokens, bytes, choice } => {
+                Fact::Chunk { kind, tokens, bytes, choice }
+            }
+            Answer::Usage(usage) => Fact::Usage(usage),
+            Answer::Finish(reason) => Fact::Finish(reason),
+            Answer::Text { raw, reasoning } => {
+                self.text.extend_from_slice(raw);
+                self.texts.push((reasoning, self.text.len()));
+                return;
+            }
+            Answer::ToolCall => {
+                self.tool_calls += 1;
+                return;
+            }
+            Answer::ErrorText(words) => {
+                self.words.extend_from_slice(words);
+                self.worded += 1;
+                return;
+            }
+        });
     }
 
     /// The end without what bytes behind it may change.
@@ -126,100 +206,15 @@ impl Told {
         end
     }
 
-    /// What must hold for every answer.
-    pub(super) fn check(&self) -> Result<(), String> {
-        let end = self.end();
-        let place = |wanted: fn(&Fact) -> bool| self.facts.iter().position(wanted);
-        let count =
-            |wanted: fn(&Fact) -> bool| self.facts.iter().filter(|fact| wanted(fact)).count();
-        let head = self.facts.iter().find_map(|fact| match fact {
-            Fact::Head(status) => Some(*status),
-            _ => None,
-        });
-        let last = self.facts.len().saturating_sub(1);
-        let finish = self.facts.iter().rev().find_map(|fact| match fact {
-            Fact::Finish(reason) => Some(*reason),
-            _ => None,
-        });
-        let first_event = place(|fact| matches!(fact, Fact::Event)).unwrap_or(usize::MAX);
-        let is_content = |fact: &Fact| {
-            matches!(
-                fact,
-                Fact::Chunk { .. } | Fact::Text { .. } | Fact::ToolCall | Fact::Finish(_)
-            )
-        };
-        let success = head.is_some_and(|status| (200..=299).contains(&status));
-        for (holds, rule) in [
-            (head == end.status, "the end's status is the head's"),
-            (count(|fact| matches!(fact, Fact::Head(_))) <= 1, "there is one head"),
-            (place(|fact| matches!(fact, Fact::Head(_))).is_none_or(|at| at == 0), "it is first"),
-            (
-                head.is_some() || self.facts.iter().all(|fact| matches!(fact, Fact::Words(_))),
-                "nothing is told without a head",
-            ),
-            (place(is_content).is_none_or(|at| at > first_event), "content belongs to an event"),
-            (self.facts.iter().all(is_possible), "no chunk is empty"),
-            (count(|fact| matches!(fact, Fact::Usage(_))) <= 1, "usage comes once"),
-            (place(|fact| matches!(fact, Fact::Usage(_))).is_none_or(|at| at == last), "and last"),
-            (count(|fact| matches!(fact, Fact::Words(_))) <= 1, "words come once"),
-            (finish.unwrap_or(FinishReason::Unknown) == end.finish, "the last reason is the end's"),
-            (!self.closed || !end.reusable, "a closed connection is not used again"),
-            (self.left == 0 || !self.closed, "a close ends what was pushed"),
-            (end.class != Class::Ok || success, "success has a status of success"),
-            (
-                end.class != Class::Ok || count(|fact| matches!(fact, Fact::Words(_))) == 0,
-                "success needs no words",
-            ),
-            (end.class != Class::Ok || first_event != usize::MAX, "success has an event"),
-            (
-                end.class != Class::Ok || self.done() || end.finish != FinishReason::Unknown,
-                "success was said to be done or finished",
-            ),
-            (
-                success || head.is_none() || end.class == Class::of_status(head.unwrap_or(0)),
-                "a status that is none of success is the class",
-            ),
-        ] {
-            if !holds {
-                return Err(format!("not so: {rule}: {self:?}"));
-            }
-        }
-        self.check_words()
-    }
-
-    /// Words are short, and harmless on a terminal.
-    fn check_words(&self) -> Result<(), String> {
-        let mut at = 0;
-        for fact in &self.facts {
-            match *fact {
-                Fact::Text { bytes, .. } => at += bytes,
-                Fact::Words(bytes) => {
-                    let words = str::from_utf8(&self.bytes[at..at + bytes])
-                        .map_err(|error| format!("words are not UTF-8: {error}"))?;
-                    if bytes > 1_024 || words.chars().any(char::is_control) || bytes == 0 {
-                        return Err(format!("words are empty, too long or not clean: {words:?}"));
-                    }
-                    at += bytes;
-                }
-                _ => {}
-            }
-        }
-        if at == self.bytes.len() { Ok(()) } else { Err("texts do not add up".to_owned()) }
-    }
-
     fn clear(&mut self) {
         self.facts.clear();
-        self.bytes.clear();
+        self.texts.clear();
+        self.text.clear();
+        self.tool_calls = 0;
+        self.words.clear();
+        self.worded = 0;
         self.end = None;
         self.left = 0;
         self.closed = false;
-    }
-}
-
-fn is_possible(fact: &Fact) -> bool {
-    match fact {
-        Fact::Chunk { kind, tokens, bytes, .. } => *bytes > 0 && *tokens > 0 && kind.0 != 0,
-        Fact::Text { bytes, .. } => *bytes > 0,
-        _ => true,
     }
 }
