@@ -318,6 +318,14 @@ fn other_protocols_are_named() {
 }
 
 #[test]
+fn what_is_no_head_is_none_in_every_split() {
+    for answer in ["\r\r\n\r\nx", "\r\r\n\nHTTP/1.1 200 OK\r\n\r\n", "\n\rHTTP/1.1 200 OK\r\n\r\n"]
+    {
+        assert_eq!(closed(answer).class(), Class::NotHttp, "{answer:?}");
+    }
+}
+
+#[test]
 fn hostile_sizes_stop_at_their_caps() {
     let mut reader = AnswerReader::new();
     let mut flood = |start: &str, unit: &str, count: usize| {

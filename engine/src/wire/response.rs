@@ -62,6 +62,8 @@ pub(super) struct HeadEnd {
     any_line: bool,
     /// Bytes of `HTTP/1.` that have matched.
     matched: usize,
+    /// The last byte was a CR of an empty line before them.
+    after_cr: bool,
 }
 
 /// What the current line holds so far.
@@ -89,7 +91,7 @@ pub(super) enum Search {
 
 impl HeadEnd {
     pub(super) const fn new() -> Self {
-        Self { line: Line::Nothing, any_line: false, matched: 0 }
+        Self { line: Line::Nothing, any_line: false, matched: 0, after_cr: false }
     }
 
     /// Looks at the next bytes of the head.
@@ -115,13 +117,12 @@ impl HeadEnd {
     /// Whether the bytes so far, empty lines before them apart, agree with [`PREFIX`].
     fn is_http(&mut self, bytes: &[u8]) -> bool {
         for &byte in bytes {
-            if self.matched == PREFIX.len() {
-                break;
-            }
-            if byte == PREFIX[self.matched] {
-                self.matched += 1;
-            } else if self.matched > 0 || !matches!(byte, b'\r' | b'\n') {
-                return false;
+            match (self.matched, byte) {
+                (0, b'\n') => self.after_cr = false,
+                _ if self.after_cr => return false,
+                (0, b'\r') => self.after_cr = true,
+                (matched, _) if PREFIX.get(matched) == Some(&byte) => self.matched += 1,
+                (matched, _) => return matched == PREFIX.len(),
             }
         }
         true
