@@ -10,8 +10,8 @@ pub const WRITE_PARTS_MAX: usize = 1_000;
 /// Most pacing cores: core numbers are `u16` in the log, and the conductor uses the top value.
 pub const CORES_MAX: usize = 1_024;
 
-/// Bytes of a trace file mapped at once: large enough that mapping costs nothing, small enough that
-/// resident memory stays that of the parsed rows. A multiple of every page size in use.
+/// Bytes of a trace file read at once: large enough that a thread for their digest is worth its
+/// start, small enough that resident memory stays that of the parsed rows.
 pub const TRACE_WINDOW_BYTES: usize = 8 << 20;
 /// Most bytes that a compressed trace may unpack to: a hundred times the largest public trace, and
 /// a few minutes' reading, so that a file made to unpack without end is told from a large one. The
@@ -58,6 +58,9 @@ pub const CHOICES_MAX: usize = 4_096;
 pub const JSON_DEPTH_MAX: u32 = 128;
 /// Bytes of an error answer's body that are looked at for words.
 pub const ERROR_BODY_BYTES_KEPT: usize = 16 << 10;
+/// Longest request that is looked through for what a server's words repeat of its prompt: some
+/// milliseconds, on a core that has others to send.
+pub const ECHO_BYTES_MAX: u64 = 1 << 20;
 /// Longest words about a failure.
 pub const ERROR_TEXT_BYTES_MAX: usize = 1 << 10;
 

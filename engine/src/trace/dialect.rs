@@ -24,6 +24,7 @@ use crate::trace::row::{HASH_IDS, Name, Value};
 use crate::trace::rows::RowText;
 use crate::trace::scan::{Members, shown};
 use crate::trace::spill::Keeper;
+use crate::trace::stamp::changed;
 
 const SESSION: &str = "session_id";
 const DELAY: &str = "delay";
@@ -240,7 +241,7 @@ pub(crate) fn texts(
     let mut keeper = Keeper::new(path, memory);
     let mut texts = Texts::for_records(trace.records.len());
     let mut members = Texts::for_records(trace.records.len());
-    let changed = || TraceError::file(path, "changed while it was read; leave it alone meanwhile");
+    let changed = || changed(path);
     let whole = trace.source.format == Format::RawPayload;
     let mut record = 0_u32;
     let facts = lines::for_each_line(path, |_line, bytes| {

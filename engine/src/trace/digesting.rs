@@ -12,6 +12,7 @@ use rustix::process::Pid;
 
 use crate::trace::columns::{Digest, shards};
 use crate::trace::sniff::{self, Look};
+use crate::trace::stamp::changed;
 use crate::trace::{TraceError, TraceOptions, is_columns};
 
 /// A trace of no more bytes is read in ten milliseconds, before anything has to wait for it.
@@ -45,9 +46,8 @@ impl Digesting {
     /// When a file could not be read, or is another by now.
     pub fn note(&mut self, path: &Path, trace: &mut Trace) -> Result<(), TraceError> {
         if let Some(digest) = self.0.take_if(|digest| digest.is_done()) {
-            trace.source.sha256 = digest.finish_while(&mut || true)?.ok_or_else(|| {
-                TraceError::file(path, "changed while it was read; leave it alone meanwhile")
-            })?;
+            let digest = digest.finish_while(&mut || true)?;
+            trace.source.sha256 = digest.ok_or_else(|| changed(path))?;
         }
         Ok(())
     }

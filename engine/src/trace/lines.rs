@@ -16,8 +16,8 @@ use sha2::{Digest, Sha256};
 
 use crate::limits::TRACE_LINE_BYTES_MAX;
 use crate::trace::TraceError;
-use crate::trace::mmap::MappedFile;
 use crate::trace::packed::{Packing, Unpacker};
+use crate::trace::windows::Windows;
 
 /// What is known of a file once all its lines were read.
 #[derive(Debug)]
@@ -37,15 +37,18 @@ pub(crate) fn for_each_line(
     if let Some(packing) = Packing::of_file(path)? {
         let mut file = Unpacker::open(path, packing)?;
         while let Some(window) = file.next_window()? {
-            splitter.split(window)?;
+            let split = splitter.split(window);
+            split.or_else(|error| file.check().and(Err(error)))?;
         }
         splitter.finish()?;
         return file.facts();
     }
-    let mut file = MappedFile::open(path)?;
+    let mut file = Windows::open(path)?;
     let mut digest = Sha256::new();
     while let Some(window) = file.next_window()? {
-        digested_beside(path, &mut digest, &window, || splitter.split(&window))?;
+        let split = digested_beside(path, &mut digest, window, || splitter.split(window));
+        // What is wrong with a row that was written over meanwhile helps nobody.
+        split.or_else(|error| file.check().and(Err(error)))?;
     }
     splitter.finish()?;
     Ok(FileFacts { sha256: hexadecimal(&digest.finalize()), bytes: file.len() })

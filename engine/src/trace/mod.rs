@@ -25,7 +25,6 @@ mod lines;
 pub mod material;
 mod meaning;
 mod mistaken;
-mod mmap;
 mod mooncake;
 mod otel;
 mod packed;
@@ -35,8 +34,10 @@ mod rows;
 mod scan;
 mod sniff;
 mod spill;
+mod stamp;
 mod tables;
 mod whole;
+mod windows;
 
 use std::path::{Path, PathBuf};
 

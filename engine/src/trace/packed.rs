@@ -2,7 +2,7 @@
 //!
 //! gzip (also several members, one after the other, and zeros behind them, which fill a tape's last
 //! block) and Zstandard (also several frames). What comes out is handed over in windows like those
-//! of a mapped file, so lines have the same numbers as in the unpacked file; the digest and the
+//! of a plain file, so lines have the same numbers as in the unpacked file; the digest and the
 //! size are those of the file as given. How much may come out is bounded, and so is the memory that
 //! unpacking takes: a file made to unpack without end is an error, not the end of the machine.
 
@@ -18,6 +18,7 @@ use zstd::stream::read::Decoder as ZstdDecoder;
 use crate::limits::{TRACE_UNPACKED_BYTES_MAX, TRACE_WINDOW_BYTES};
 use crate::trace::TraceError;
 use crate::trace::lines::{FileFacts, hexadecimal, start_of};
+use crate::trace::stamp::{Stamp, changed};
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,7 @@ pub(crate) struct Unpacker<'a> {
     path: &'a Path,
     packing: Packing,
     decoder: Decoder,
+    stamp: Stamp,
     window: Vec<u8>,
     unpacked: u64,
     most: u64,
@@ -94,6 +96,8 @@ impl<'a> Unpacker<'a> {
 
     fn with_limit(path: &'a Path, packing: Packing, most: u64) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(|error| TraceError::io("open", path, error))?;
+        let meta = file.metadata().map_err(|error| TraceError::io("look at", path, error))?;
+        let stamp = Stamp::of(&meta);
         let file = Digested { file, digest: Sha256::new(), bytes: 0 };
         let file = BufReader::with_capacity(READ_BYTES, file);
         let decoder = match packing {
@@ -103,7 +107,7 @@ impl<'a> Unpacker<'a> {
                 Decoder::Zstd(decoder.map_err(|error| TraceError::io("unpack", path, error))?)
             }
         };
-        Ok(Self { path, packing, decoder, window: Vec::new(), unpacked: 0, most })
+        Ok(Self { path, packing, decoder, stamp, window: Vec::new(), unpacked: 0, most })
     }
 
     /// The next window of what comes out; `None` at its end.
@@ -122,6 +126,7 @@ impl<'a> Unpacker<'a> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.unpacked += filled as u64;
+                    self.check()?;
                     return Err(self.damaged(&error));
                 }
             }
@@ -138,8 +143,26 @@ impl<'a> Unpacker<'a> {
                 ),
             ));
         }
+        if filled == 0 {
+            self.check()?;
+        }
         self.window.truncate(filled);
         Ok((filled > 0).then_some(self.window.as_slice()))
+    }
+
+    /// Whether the file is still as it was opened.
+    ///
+    /// # Errors
+    /// That it changed, when it did.
+    pub(crate) fn check(&self) -> Result<(), TraceError> {
+        let file = match &self.decoder {
+            Decoder::Gzip(members) => members.file(),
+            Decoder::Zstd(decoder) => Some(decoder.get_ref()),
+        };
+        let Some(file) = file else { return Ok(()) };
+        let meta = file.get_ref().file.metadata();
+        let meta = meta.map_err(|error| TraceError::io("look at", self.path, error))?;
+        if Stamp::of(&meta) == self.stamp { Ok(()) } else { Err(changed(self.path)) }
     }
 
     /// What is known of the file once all of it was read.
@@ -202,6 +225,10 @@ impl Members {
         }
         self.member = self.member.take().map(|ended| GzDecoder::new(ended.into_inner()));
         Ok(true)
+    }
+
+    fn file(&self) -> Option<&BufReader<Digested>> {
+        self.member.as_ref().map(GzDecoder::get_ref)
     }
 
     fn into_inner(self) -> BufReader<Digested> {

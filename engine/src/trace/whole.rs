@@ -1,19 +1,19 @@
 //! A whole file in memory, unpacked when it is compressed: for JSON that is one tree.
 //!
-//! The mapped bytes are copied, since the fast parser unescapes texts in place, and so that nothing
-//! that happens to the file afterwards matters. How much may come out is bounded.
+//! The fast parser unescapes texts in place, and what happens to the file afterwards does not
+//! matter. How much may come out is bounded.
 
 use std::path::Path;
 
 use crate::limits::TRACE_LINE_BYTES_MAX;
 use crate::trace::TraceError;
-use crate::trace::mmap::MappedFile;
 use crate::trace::packed::{Packing, Unpacker};
+use crate::trace::windows::Windows;
 
 /// The bytes of a file's text, and how many the file itself has.
 pub(crate) fn bytes_of(path: &Path) -> Result<(Vec<u8>, u64), TraceError> {
     let packing = if path.is_file() { Packing::of_file(path)? } else { None };
-    let mut file = MappedFile::open(path)?;
+    let mut file = Windows::open(path)?;
     let len = file.len();
     let mut bytes = Vec::new();
     if let Some(packing) = packing {
@@ -27,7 +27,7 @@ pub(crate) fn bytes_of(path: &Path) -> Result<(Vec<u8>, u64), TraceError> {
     check(path, usize::try_from(len).unwrap_or(usize::MAX))?;
     bytes.reserve_exact(usize::try_from(len).unwrap_or(0));
     while let Some(window) = file.next_window()? {
-        bytes.extend_from_slice(&window);
+        bytes.extend_from_slice(window);
     }
     Ok((bytes, len))
 }

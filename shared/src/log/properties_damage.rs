@@ -2,7 +2,7 @@
 //!
 //! Each cut and each flip has one right answer, which is computed from the whole log's blocks and
 //! compared byte by byte: whole blocks before a cut, all blocks but the one that was hit. What
-//! [`Run`] makes of it is a part of what it makes of the whole. The whole takes seconds by command,
+//! [`Run`] makes of it is a part of what it makes of the whole. The whole takes minutes by command,
 //!
 //! ```text
 //! cargo test --release -p onbeat-shared -- --ignored 64_kib
@@ -12,9 +12,7 @@
 
 use super::header::FILE_HEADER_BYTES;
 use super::properties::nothing_invented;
-use super::{
-    Decoder, Footer, Item, LogError, Manifest, PathRow, StretchRow, sample, sample_users,
-};
+use super::{Decoder, Footer, Item, LogError, Manifest, PathRow, StretchRow, sample, sample_users};
 use crate::run::{Run, State};
 
 /// The row's log.
@@ -173,7 +171,7 @@ fn a_log_of_64_kib_cut_or_flipped_at_a_sample_of_its_bytes_reads_as_what_is_left
 }
 
 #[test]
-#[ignore = "half a minute with optimisation, an hour without: see the page"]
+#[ignore = "five minutes without optimisation"]
 fn a_log_of_64_kib_cut_and_flipped_at_every_byte_reads_as_what_is_left() {
     every(|_, _| true, |_| true);
 }

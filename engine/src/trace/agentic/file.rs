@@ -1,7 +1,7 @@
 //! One file of conversations: bytes to typed requests and sub-agents, numbered from zero.
 //!
-//! A file is one conversation, or has one a line. simd-json parses a copy of the mapped
-//! bytes; what it refuses is read again by the slower parser, which takes numbers beyond 64 bits
+//! A file is one conversation, or has one a line. simd-json parses the bytes
+//! in place; what it refuses is read again by the slower parser, which takes numbers beyond 64 bits
 //! where nobody asks for them and otherwise says where the text goes wrong. Numbers of records,
 //! sub-agents, sessions and words are this file's own until `merge` adds what came before.
 

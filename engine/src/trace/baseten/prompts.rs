@@ -22,6 +22,7 @@ use crate::trace::TraceError;
 use crate::trace::baseten::row::{PROMPT, check_prompt};
 use crate::trace::columns::{Batch, Opened, Shard, Standing, cells, shards};
 use crate::trace::spill::Keeper;
+use crate::trace::stamp::changed;
 
 /// Rows that are read in one go.
 #[derive(Clone, Debug)]
@@ -313,8 +314,4 @@ impl Reader<'_> {
     fn no_thread(&self, error: std::io::Error) -> TraceError {
         TraceError::io("start a thread to read the prompts of", self.path, error)
     }
-}
-
-fn changed(path: &Path) -> TraceError {
-    TraceError::file(path, "changed while it was read; leave it alone meanwhile")
 }

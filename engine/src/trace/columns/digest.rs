@@ -3,9 +3,8 @@
 //! A digest that nobody waits for any more stops soon. One that is computed beside a run has the
 //! lowest priority, can be held, and is worth nothing if a file is another by the time it is done.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::trace::TraceError;
 use crate::trace::columns::Shard;
 use crate::trace::lines::hexadecimal;
+use crate::trace::stamp::{Stamp, changed};
 
 /// A digest being computed.
 #[derive(Debug)]
@@ -39,17 +39,11 @@ struct Told {
 #[derive(Debug)]
 struct Read256 {
     digest: String,
-    files: Vec<(PathBuf, Stamp)>,
+    files: Vec<Noted>,
 }
 
-/// What changes when a file is written to or replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-}
+/// A file and its stamp before it was read, if it was there.
+type Noted = (PathBuf, Option<Stamp>);
 
 /// Bytes that are read at once: they are still in a core's own cache when they are hashed.
 const READ_BYTES: usize = 256 << 10;
@@ -85,6 +79,12 @@ impl Digest {
     ) -> Result<Self, TraceError> {
         let told = Arc::new(told);
         let own = Arc::clone(&told);
+        // Before whoever reads them as well: what it reads is then what is digested, or is refused.
+        let files = paths.into_iter().map(|path| {
+            let stamp = path.metadata().ok().map(|meta| Stamp::of(&meta));
+            (path, stamp)
+        });
+        let files: Vec<_> = files.collect();
         let thread = Builder::new().name("onbeat-digest".to_owned());
         let thread = thread
             .spawn(move || {
@@ -93,15 +93,22 @@ impl Digest {
                     let _refused = setpriority_process(None, NICE);
                     let _once = own.thread.set(rustix::thread::gettid());
                 }
-                of(paths, &own)
+                of(files, &own)
             })
             .map_err(|error| TraceError::io("start a thread for the digest of", path, error))?;
         Ok(Self { thread: Some(thread), told })
     }
 
     /// Waits for the digest of all files' bytes, 64 hexadecimal digits.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or is another than when this was started.
     pub(crate) fn finish(self) -> Result<String, TraceError> {
-        self.joined().map(|read| read.digest)
+        let Read256 { digest, files } = self.joined()?;
+        match files.iter().find(|file| !is_same(file)) {
+            Some((path, _)) => Err(changed(path)),
+            None => Ok(digest),
+        }
     }
 
     /// Waits for it as long as `go_on`, which is asked now and then, says so. `None` when it said
@@ -119,10 +126,7 @@ impl Digest {
             thread::sleep(LOOK);
         }
         let Read256 { digest, files } = self.joined()?;
-        let same = |(path, stamp): &(PathBuf, Stamp)| {
-            path.metadata().is_ok_and(|meta| Stamp::of(&meta) == *stamp)
-        };
-        Ok(files.iter().all(same).then_some(digest))
+        Ok(files.iter().all(is_same).then_some(digest))
     }
 
     /// Whether nobody would have to wait for it.
@@ -153,34 +157,24 @@ impl Drop for Digest {
     }
 }
 
-impl Stamp {
-    fn of(meta: &Metadata) -> Self {
-        Self {
-            device: meta.dev(),
-            inode: meta.ino(),
-            bytes: meta.len(),
-            modified: (meta.mtime(), meta.mtime_nsec()),
-        }
-    }
-}
-
-fn of(paths: Vec<PathBuf>, told: &Told) -> Result<Read256, (PathBuf, io::Error)> {
+fn of(files: Vec<Noted>, told: &Told) -> Result<Read256, (PathBuf, io::Error)> {
     let mut digest = Sha256::new();
     let mut buffer = vec![0; READ_BYTES];
-    let mut files = Vec::with_capacity(paths.len());
-    for path in paths {
-        match add(&path, &mut digest, &mut buffer, told) {
-            Ok(stamp) => files.push((path, stamp)),
-            Err(error) => return Err((path, error)),
-        }
+    for (path, _) in &files {
+        let added = add(path, &mut digest, &mut buffer, told);
+        added.map_err(|error| (path.clone(), error))?;
     }
     Ok(Read256 { digest: hexadecimal(&digest.finalize()), files })
 }
 
+/// Whether a file is as it was when it was noted.
+fn is_same((path, stamp): &Noted) -> bool {
+    path.metadata().ok().map(|meta| Stamp::of(&meta)) == *stamp
+}
+
 /// Adds a file's bytes.
-fn add(path: &Path, digest: &mut Sha256, buffer: &mut [u8], told: &Told) -> io::Result<Stamp> {
+fn add(path: &Path, digest: &mut Sha256, buffer: &mut [u8], told: &Told) -> io::Result<()> {
     let mut file = File::open(path)?;
-    let stamp = Stamp::of(&file.metadata()?);
     loop {
         while told.hold.load(Ordering::Relaxed) && !told.stop.load(Ordering::Relaxed) {
             #[expect(clippy::disallowed_methods, reason = "nothing is timed on this thread")]
@@ -188,7 +182,7 @@ fn add(path: &Path, digest: &mut Sha256, buffer: &mut [u8], told: &Told) -> io::
         }
         let count = file.read(buffer)?;
         if count == 0 || told.stop.load(Ordering::Relaxed) {
-            return Ok(stamp);
+            return Ok(());
         }
         digest.update(&buffer[..count]);
     }
