@@ -166,8 +166,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let typed = [args.timing.warnings(), args.body.warnings(), args.peers.warnings()];
     typed.iter().flatten().for_each(|warning| terminal.say(warning));
     args.run.make_folder()?;
-    let results = results(&mut config, args.run.force, &mut terminal)?;
-    let mut watch = Keeping { terminal: &mut terminal, results: results.as_ref(), told: false };
+    let mut results = results(&mut config, args.run.force, &mut terminal)?;
+    let mut watch = Keeping { terminal: &mut terminal, results: results.as_mut(), told: false };
     let ran = carry_out(config, &mut watch);
     terminal.finish();
     let ran = ran?;
@@ -206,7 +206,7 @@ fn as_typed(path: &Path) -> String {
 /// The terminal, and the folder that is kept up to date meanwhile.
 struct Keeping<'a> {
     terminal: &'a mut Terminal,
-    results: Option<&'a Results<DirectorState>>,
+    results: Option<&'a mut Results<DirectorState>>,
     /// The user knows that it cannot be.
     told: bool,
 }
@@ -221,7 +221,8 @@ impl Watch for Keeping<'_> {
     }
 
     fn keep(&mut self, manifest: &Manifest, state: &DirectorState) {
-        let kept = self.results.map_or(Ok(()), |results| results.keep(manifest, state.clone()));
+        let results = self.results.as_mut();
+        let kept = results.map_or(Ok(()), |results| results.keep(manifest, state.clone()));
         if let Err(error) = kept
             && !self.told
         {

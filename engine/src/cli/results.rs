@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use onbeat_shared::counted::counted;
 use onbeat_shared::export::html::{self, View};
 use onbeat_shared::export::kv_cache_tester::{
-    Equal, Export, PROGRESS_FILE, PROGRESS_VERSION, Part, Progress, write_json,
+    Equal, Export, PROGRESS_FILE, PROGRESS_VERSION, Part, Progress, Unfinished, write_json,
 };
 use onbeat_shared::foreign::{shown, shown_path};
 use onbeat_shared::log::header::Manifest;
@@ -38,6 +38,8 @@ pub struct Results<S> {
     earlier: Option<Earlier<S>>,
     /// The run's log.
     log: PathBuf,
+    /// Whether the folder is this run's already.
+    kept: bool,
 }
 
 /// The run that another goes on from.
@@ -115,7 +117,7 @@ impl<S: DeserializeOwned> Earlier<S> {
 
 /// Makes the files of a run that was killed from its log, as it would have done at its end, so that
 /// another can go on from it with all rows. Returns what the user should know; of a folder that has
-/// no such run, nothing: [`Earlier::read`] says what is wrong with one.
+/// no such run, or none that can be gone on from, nothing: [`Earlier::read`] says why.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -123,29 +125,26 @@ pub fn complete<S>(folder: &Path) -> Result<Option<String>, EngineError>
 where
     S: Clone + Serialize + DeserializeOwned,
 {
-    let Ok(text) = fs::read(folder.join(PROGRESS_FILE)) else { return Ok(None) };
-    let Ok(mut progress) = serde_json::from_slice::<Progress<S>>(&text) else { return Ok(None) };
-    let Some(log) = progress.onbeat.unfinished_log.take() else { return Ok(None) };
-    let run_id = progress.onbeat.run_ids.pop();
-    let beside = log.file_name().map(|name| folder.join(name));
-    let is_its = |run: &Run| Some(&run.manifest.run_id) == run_id.as_ref();
-    let found = [Some(log.clone()), beside].into_iter().flatten().find_map(|place| {
-        let run = super::report::read_log(&place).ok().filter(is_its)?;
-        Some((place, run))
-    });
-    let Some((log, run)) = found else {
-        return Ok(Some(format!(
-            "the run in {} was killed, and its log {} is not there any more: its rows are in no \
-             table",
-            shown_path(folder),
-            shown_path(&log)
-        )));
+    let Ok(Earlier { mut progress, .. }) = Earlier::<S>::read(folder) else { return Ok(None) };
+    let Some(unfinished) = progress.onbeat.unfinished.take() else { return Ok(None) };
+    let run_id = progress.onbeat.run_ids.pop().unwrap_or_default();
+    let (log, run) = match log_of(&run_id, &unfinished.log, folder) {
+        Ok(found) => found,
+        Err(words) => {
+            return Ok(Some(format!(
+                "the run in {} was killed, and its rows are in no table: {words}",
+                shown_path(folder)
+            )));
+        }
     };
+    for name in tables() {
+        cut(&folder.join(name), unfinished.earlier_bytes.get(name).copied())?;
+    }
     let numbers = report(&run, &ReportOptions::default());
     let state = progress.onbeat.state.clone();
     let earlier = (!progress.onbeat.run_ids.is_empty())
         .then(|| Earlier { folder: folder.to_owned(), progress });
-    let results = Results { folder: folder.to_owned(), graphs: true, earlier, log };
+    let results = Results { folder: folder.to_owned(), graphs: true, earlier, log, kept: true };
     let written = results.write(&run, &numbers, state)?;
     Ok(Some(format!(
         "the run in {} was killed: its {} are made from its log {}",
@@ -153,6 +152,31 @@ where
         counted(written.len() as u64, "file"),
         shown_path(&results.log)
     )))
+}
+
+/// Finds a run's log: where it was, or in the folder, which may have been moved with it. Or says
+/// why not.
+fn log_of(run_id: &str, log: &Path, folder: &Path) -> Result<(PathBuf, Run), String> {
+    let read = |place: PathBuf| match super::report::read_log(&place) {
+        Ok(run) if run.manifest.run_id == run_id => Ok((place, run)),
+        Ok(_) => Err(format!("{} is the log of another run", shown_path(&place))),
+        Err(error) => Err(error.to_string()),
+    };
+    read(log.to_owned()).or_else(|words| {
+        let beside = log.file_name().map(|name| folder.join(name));
+        beside.and_then(|place| read(place).ok()).ok_or(words)
+    })
+}
+
+/// Takes what is behind so many bytes off a table, or the whole table away.
+fn cut(place: &Path, bytes: Option<u64>) -> Result<(), EngineError> {
+    let Ok(len) = fs::metadata(place).map(|meta| meta.len()) else { return Ok(()) };
+    match bytes {
+        Some(bytes) if len <= bytes => Ok(()),
+        Some(bytes) => File::options().write(true).open(place).and_then(|file| file.set_len(bytes)),
+        None => fs::remove_file(place),
+    }
+    .map_err(|error| EngineError::io("cut", place, error))
 }
 
 /// Whether a table of an earlier run, if there is one, has our columns.
@@ -170,6 +194,11 @@ fn check_table(folder: &Path, part: Part) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// The tables' names.
+fn tables() -> impl Iterator<Item = &'static str> {
+    Part::ALL.into_iter().filter(|part| part.is_table()).map(Part::file_name)
 }
 
 /// Every name that a run's files may have.
@@ -205,7 +234,7 @@ impl<S: Clone + Serialize> Results<S> {
         }
         // A run that goes on may be started in another folder.
         let log = std::path::absolute(log).unwrap_or_else(|_no_folder| log.to_owned());
-        Ok(Self { folder: folder.to_owned(), graphs, earlier, log })
+        Ok(Self { folder: folder.to_owned(), graphs, earlier, log, kept: goes_on_here })
     }
 
     /// The folder.
@@ -219,26 +248,33 @@ impl<S: Clone + Serialize> Results<S> {
     ///
     /// # Errors
     /// If the file could not be written.
-    pub fn keep(&self, manifest: &Manifest, state: S) -> Result<(), EngineError> {
-        if let Some(earlier) = self.earlier.as_ref().filter(|own| !same(&own.folder, &self.folder))
-        {
-            self.bring_along(&earlier.folder)?;
+    pub fn keep(&mut self, manifest: &Manifest, state: S) -> Result<(), EngineError> {
+        if !self.kept {
+            self.bring_along()?;
+            self.kept = true;
         }
         let earlier = self.earlier.as_ref().map(|earlier| &earlier.progress);
         let mut progress = Progress::of(manifest, 0, Some(state), earlier);
-        progress.onbeat.unfinished_log = Some(self.log.clone());
+        let meta = |name: &str| fs::metadata(self.folder.join(name)).ok();
+        let bytes = |name: &str| Some((name.to_owned(), meta(name)?.len()));
+        let earlier_bytes = tables().filter_map(bytes).collect();
+        progress.onbeat.unfinished = Some(Unfinished { log: self.log.clone(), earlier_bytes });
         let place = self.folder.join(PROGRESS_FILE);
         to_file(&place, true, |mut file| write_json(&progress, &mut file))
     }
 
-    /// Copies an earlier run's tables into the folder, unless they are there: whoever goes on from
-    /// this run, killed, finds them beside its `progress.json`.
-    fn bring_along(&self, from: &Path) -> Result<(), EngineError> {
-        for name in Part::ALL.into_iter().filter(|part| part.is_table()).map(Part::file_name) {
-            let (from, to) = (from.join(name), self.folder.join(name));
-            if from.is_file() && !to.exists() {
-                fs::copy(&from, &to).map_err(|error| EngineError::io("copy to", to, error))?;
+    /// Makes the folder's tables those of the runs that this one goes on from: whoever goes on from
+    /// this one, killed, finds them beside its `progress.json`, and nobody else's.
+    fn bring_along(&self) -> Result<(), EngineError> {
+        for name in tables() {
+            let to = self.folder.join(name);
+            let from = self.earlier.as_ref().map(|earlier| earlier.folder.join(name));
+            match from.filter(|from| from.is_file()) {
+                Some(from) => fs::copy(&from, &to).map(|_bytes| ()),
+                None if to.is_file() => fs::remove_file(&to),
+                None => Ok(()),
             }
+            .map_err(|error| EngineError::io("replace", to, error))?;
         }
         Ok(())
     }
@@ -368,9 +404,8 @@ pub(super) fn export(
     }
     fs::create_dir_all(folder).map_err(|error| EngineError::io("create", folder, error))?;
     names().try_for_each(|name| may_write(&folder.join(name)))?;
-    let log = PathBuf::new();
-    let results: Results<()> =
-        Results { folder: folder.to_owned(), graphs: true, earlier: None, log };
+    let (folder, log) = (folder.to_owned(), PathBuf::new());
+    let results: Results<()> = Results { folder, graphs: true, earlier: None, log, kept: true };
     results.write(run, report, None).map(|_names| ())
 }
 
@@ -410,14 +445,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let run = run();
         let gone = folder.path().join("gone.beat");
-        let results = Results::prepare(folder.path(), true, None, &gone, false).expect("free");
+        let results = Results::prepare(folder.path(), true, None, &gone, false);
+        let mut results = results.expect("free");
         results.keep(&run.manifest, json!({"next": 1})).expect("a file");
         results.keep(&run.manifest, json!({"next": 2})).expect("replaced");
         let earlier = Earlier::<Value>::read(folder.path()).expect("a state");
         assert_eq!((earlier.state(), earlier.periods()), (Some(&json!({"next": 2})), 0));
         assert_eq!(earlier.equal(), &Equal::of(&run.manifest));
         let words = complete::<Value>(folder.path()).expect("nothing is written");
-        assert!(words.is_some_and(|words| words.contains("gone.beat is not there any more")));
+        let words = words.expect("something to say");
+        assert!(words.contains("in no table: ") && words.contains("gone.beat"), "{words}");
         // Its rows were never written; those of the run that goes on are the first.
         let results = prepare(folder.path(), Some(earlier)).expect("ours");
         write(&results, &run);
@@ -434,7 +471,8 @@ mod tests {
         let log = folder.path().join("killed.beat");
         fs::write(&log, sample_users::log(1, 6)).expect("room");
         let killed = |place: &Path, earlier| {
-            let results = Results::prepare(place, true, earlier, &log, false).expect("free");
+            let results = Results::prepare(place, true, earlier, &log, true);
+            let mut results = results.expect("forced");
             results.keep(&run().manifest, json!({"next": 3})).expect("a file");
         };
         killed(&first, None);
@@ -448,16 +486,27 @@ mod tests {
         assert_eq!(earlier.state(), Some(&json!({"next": 3})));
         assert_eq!(earlier.periods() as usize, periods());
         assert_eq!(earlier.progress.onbeat.run_ids, [run().manifest.run_id]);
+        // The other folder has files of another run, which are replaced.
+        let foreign = Run::read(&sample_users::log(2, 9)).expect("a log");
+        write(&prepare(&second, None).expect("free"), &foreign);
         killed(&second, Some(earlier));
+        // Killed once more, while its tables were written.
+        let table = Part::Requests.file_name();
+        let rows = fs::read_to_string(second.join(table)).expect("those of the first");
+        fs::write(second.join(table), format!("{rows}User-001,0\n")).expect("room");
         complete::<Value>(&second).expect("files").expect("something to say");
         assert_eq!(lines(&second, Part::Requests).len() - 1, 2 * requests);
         let twice = Earlier::<Value>::read(&second).expect("a run to go on from");
         assert_eq!(twice.periods() as usize, 2 * periods());
         assert_eq!(twice.progress.onbeat.run_ids.len(), 2);
-        killed(&folder.path().join("third"), Some(twice));
-        fs::remove_file(&log).expect("it was there");
-        let words = complete::<Value>(&folder.path().join("third")).expect("no file");
-        assert!(words.is_some_and(|words| words.contains("is not there any more")));
+        let third = folder.path().join("third");
+        killed(&third, Some(twice));
+        let place = third.join(PROGRESS_FILE);
+        let text = fs::read_to_string(&place).expect("a file");
+        let id = &run().manifest.run_id;
+        fs::write(&place, text.replace(&format!("\"{id}\""), "\"other\"")).expect("room");
+        let words = complete::<Value>(&third).expect("no file").expect("something to say");
+        assert!(words.ends_with("killed.beat is the log of another run"), "{words}");
     }
 
     fn lines(folder: &Path, part: Part) -> Vec<String> {

@@ -43,7 +43,7 @@ mod tests;
 use std::io::{self, Write};
 
 use cells::{Cell, Epoch};
-pub use progress::{Difference, Equal, PROGRESS_VERSION, Progress, Rest};
+pub use progress::{Difference, Equal, PROGRESS_VERSION, Progress, Rest, Unfinished};
 use serde::Serialize;
 
 use crate::metrics::periods::Period;

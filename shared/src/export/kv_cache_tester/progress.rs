@@ -6,6 +6,7 @@
 //! tables of the two would not be one: [`Equal`] is what that depends on, and its `differences`
 //! name each option that says otherwise. Limits and the ramp may change.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -46,10 +47,20 @@ pub struct Rest<S> {
     /// Users and pool as they were at the end; `None`: not known, as in a log that is exported
     /// later, and then nothing can go on from here.
     pub state: Option<S>,
-    /// Where the log of a run under way is. Its tables are written at its end, so one that was
-    /// killed leaves this, and its rows are still to be made from there.
+    /// Of a run under way. Its tables are written at its end, so one that was killed leaves this,
+    /// and its rows are still to be made from its log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfinished_log: Option<PathBuf>,
+    pub unfinished: Option<Unfinished>,
+}
+
+/// A run whose rows are in no table yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// Its log.
+    pub log: PathBuf,
+    /// How many bytes each table of the folder has of the runs before it, by the table's name.
+    /// Whatever is behind them was written while it was killed.
+    pub earlier_bytes: BTreeMap<String, u64>,
 }
 
 /// What a run that goes on must have in common with the one before.
@@ -182,7 +193,7 @@ impl<S> Progress<S> {
                 periods: before.saturating_add(periods),
                 equal: Equal::of(manifest),
                 state,
-                unfinished_log: None,
+                unfinished: None,
             },
         }
     }
