@@ -8,6 +8,7 @@ pub mod alloc;
 pub mod fuzz;
 pub mod scripted;
 pub mod secured;
+pub mod sim;
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -242,6 +243,7 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
         max_connections: None,
         memory: None,
         drain_ns: 1_000_000_000,
+        stop_after_failures: None,
         output,
         overwrite: false,
         max_lateness_us: 1_000,

@@ -1,66 +1,110 @@
-//! What must hold after every event of a simulated run.
+//! What must hold of every exchange of a simulated run, whatever the network does.
 
-use onbeat_shared::log::plan_row::PlanRow;
+use onbeat::policy::deadline::Limits;
+use onbeat::wire::AnswerEnd;
+use onbeat_shared::log::outcome::Class;
 use onbeat_shared::units::RunNanos;
 
-/// One request's history.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct History {
-    /// When it left.
-    pub(super) sent: Option<RunNanos>,
-    /// When it ended.
-    pub(super) ended: Option<RunNanos>,
-    /// Whether its time was up before its answer came.
-    pub(super) cancelled: bool,
+use super::cores::{CHORES_NS, Exchange, HANG_UP_NS};
+use super::work::Ask;
+
+/// From the passing of a limit to the end it leads to, at most: somebody looks, and the connection
+/// is closed.
+const SLACK_NS: i64 = CHORES_NS + HANG_UP_NS.cast_signed();
+
+/// Nothing leaves before it is due or before its dependencies let it.
+pub(super) fn not_early(ask: &Ask, now: RunNanos) {
+    let request = ask.request;
+    assert!(now >= ask.ready, "request {request:?} left at {now:?}, was ready at {:?}", ask.ready);
+    assert!(ask.due.is_none_or(|due| now >= due), "request {request:?} left before it was due");
+    assert!(ask.due.is_none_or(|due| ask.ready >= due), "request {request:?} was ready too early");
 }
 
-/// A request leaves once, not before it is due, not before its predecessor has ended and its think
-/// time has passed, and at once when both are true.
-pub(super) fn sent_on_time(rows: &[PlanRow], history: &[History], index: usize, now: RunNanos) {
-    let row = &rows[index];
-    assert_eq!(history[index].sent, None, "request {index} left twice");
-    let after = row.after.map(|after| {
-        let ended = history[after.as_usize()].ended.expect("its predecessor has ended");
-        RunNanos(ended.0 + row.think_ns.unwrap_or(0))
-    });
-    let ready = match (row.due, after) {
-        (Some(due), Some(after)) => due.max(after),
-        (Some(one), None) | (None, Some(one)) => one,
-        (None, None) => RunNanos(0),
+/// No answer is read of which a limit had passed long ago.
+pub(super) fn read_in_time(limits: &Limits, exchange: &Exchange, now: RunNanos) {
+    let sent = exchange.sent.expect("an answer's request has left");
+    let (since, limit, name) = match exchange.latest {
+        None => (sent, limits.first_byte_ns, "first byte"),
+        Some(latest) => (latest, limits.idle_ns, "idle"),
     };
-    assert_eq!(now, ready, "request {index} left at the wrong time");
+    let took_ns = now.0 - since.0;
+    // A request that leaves again waits for its first byte once more, from the same stamp.
+    let known = !exchange.resent || exchange.latest.is_some();
+    let allowed = limit.is_none_or(|limit| !known || took_ns <= limit + SLACK_NS);
+    assert!(allowed, "{:?} waited {took_ns} ns, limit: {name}", exchange.ask.request);
 }
 
-/// Every request has left and ended, and a session never had two in flight at once.
-pub(super) fn whole(rows: &[PlanRow], history: &[History]) {
-    for (index, row) in rows.iter().enumerate() {
-        let sent = history[index].sent.expect("every request leaves");
-        let ended = history[index].ended.expect("every request ends");
-        assert!(ended >= sent);
-        if let Some(after) = row.after {
-            let before = history[after.as_usize()].ended.expect("its predecessor has ended");
-            assert!(sent >= before, "request {index} overtook its predecessor");
-        }
+/// What has been read so far means what the server meant: its tokens, all of them and in order,
+/// and nobody else's.
+pub(super) fn content(exchange: &Exchange, ended: bool) {
+    let truth = exchange.truth.as_ref().expect("the server has answered");
+    let (tokens, text) = truth.content(exchange.read);
+    let request = exchange.ask.request;
+    assert_eq!(exchange.tokens, tokens, "{request:?}: content events of a {}", truth.kind);
+    if tokens > 0 {
+        let found = String::from_utf8_lossy(&exchange.text);
+        assert_eq!(found, text, "{request:?}: text of a {}", truth.kind);
     }
+    let read = exchange.read;
+    assert!(ended || read < truth.ends.1, "{request:?}: a {} goes on after {read}", truth.kind);
+    assert!(!ended || read >= truth.ends.0, "{request:?}: a {} ends at {read}", truth.kind);
 }
 
-/// A request is cancelled the moment its time is up, and only if it has one; one that is not ended
-/// by then.
-pub(super) fn cancelled_on_time(after_ns: &[Option<i64>], history: &[History]) {
-    for (index, (after_ns, history)) in after_ns.iter().zip(history).enumerate() {
-        let (sent, ended) = history.sent.zip(history.ended).expect("every request ends");
-        let took_ns = ended.0 - sent.0;
-        match (after_ns, history.cancelled) {
-            (Some(after_ns), true) => assert_eq!(took_ns, *after_ns, "request {index}"),
-            (Some(after_ns), false) => assert!(took_ns <= *after_ns, "request {index} went on"),
-            (None, cancelled) => assert!(!cancelled, "request {index} was to be answered"),
-        }
+/// An answer that its reader ended by itself.
+pub(super) fn whole(exchange: &Exchange, end: &AnswerEnd) {
+    let truth = exchange.truth.as_ref().expect("the server has answered");
+    let request = exchange.ask.request;
+    assert_eq!(end.class, truth.class, "{request:?}: a {}", truth.kind);
+    let stray = exchange.read > truth.ends.1;
+    assert!(
+        !end.reusable || truth.reusable && !stray,
+        "{request:?}: the connection of a {} is used again",
+        truth.kind
+    );
+    assert!(end.response_bytes <= exchange.read as u64, "{request:?}: more bytes than came");
+}
+
+/// An answer whose connection was closed or reset before its reader had enough.
+pub(super) fn cut(exchange: &Exchange, end: &AnswerEnd, reset: bool) {
+    let Some(truth) = &exchange.truth else { return };
+    let (request, read) = (exchange.ask.request, exchange.read);
+    assert!(
+        truth.allows_cut(read, reset, end.class),
+        "{request:?}: a {} cut after {read} bytes (reset: {reset}) is called {:?}",
+        truth.kind,
+        end.class
+    );
+    assert!(!end.reusable, "{request:?}: a connection that is gone is used again");
+}
+
+/// An answer that keeps its own class although its time was up.
+pub(super) fn settled(exchange: &Exchange) {
+    let truth = exchange.truth.as_ref().expect("the server has answered");
+    let (request, read) = (exchange.ask.request, exchange.read);
+    let may_be = read >= truth.settled || truth.may_know_early;
+    assert!(may_be, "{request:?}: a {} is not settled at {read}", truth.kind);
+}
+
+/// A request ends for the reason that is told, and no later than its limits let it.
+pub(super) fn in_time(limits: &Limits, exchange: &Exchange, class: Class, now: RunNanos) {
+    let request = exchange.ask.request;
+    let begun = exchange.begun.or(exchange.sent).expect("it was begun with");
+    let took_ns = now.0 - begun.0;
+    if let Some(total_ns) = limits.total_ns {
+        assert!(took_ns <= total_ns + SLACK_NS, "{request:?} took {took_ns} ns in all");
     }
-}
-
-/// Requests that become ready at one instant leave in plan order.
-pub(super) fn in_order(left: &[(RunNanos, u32)]) {
-    for pair in left.windows(2) {
-        assert!(pair[0].0 <= pair[1].0, "time ran backwards: {pair:?}");
+    let at_least = |limit: Option<i64>, since: Option<RunNanos>| {
+        let limit = limit.unwrap_or_else(|| panic!("{request:?}: no limit for {class:?}"));
+        let since = since.unwrap_or_else(|| panic!("{request:?}: {class:?} before it began"));
+        let took_ns = now.0 - since.0;
+        assert!(took_ns >= limit, "{request:?}: {class:?} after {took_ns} ns");
+    };
+    match class {
+        Class::ConnectTimeout => at_least(limits.connect_ns, Some(begun)),
+        Class::FirstByteTimeout => at_least(limits.first_byte_ns, exchange.sent),
+        Class::IdleTimeout => at_least(limits.idle_ns, exchange.latest),
+        Class::TotalTimeout => at_least(limits.total_ns, Some(begun)),
+        Class::CancelledByPlan => at_least(exchange.ask.cancel_after, exchange.sent),
+        _ => {}
     }
 }

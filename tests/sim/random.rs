@@ -20,6 +20,11 @@ impl Random {
         self.next() % bound
     }
 
+    /// Nanoseconds below so many.
+    pub(super) fn ns(&mut self, bound: u64) -> i64 {
+        i64::try_from(self.below(bound)).expect("less than a century")
+    }
+
     /// True once in `n` times.
     pub(super) const fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0

@@ -182,6 +182,21 @@ fn a_flip_of_any_byte_changes_no_number_and_is_said() {
     }
 }
 
+#[test]
+fn a_number_whose_user_never_began_is_no_loss_and_a_beginning_that_is_lost_is() {
+    let begins = UserEvent::Started { template: SessionIndex(0), cue: 0, copy: 0 };
+    let mut sample = sample_users::empty(1_000);
+    sample_users::happens(&mut sample, 0, 0, begins);
+    // Session 1 was to begin when the run ended.
+    sample_users::happens(&mut sample, 2, 5, begins);
+    let run = Run::read(&sample.bytes()).expect("a run");
+    assert_eq!(run.warnings, Vec::<String>::new());
+    let stopped = UserEvent::Stopped { done: 0, total: 1 };
+    sample_users::happens(&mut sample, 1, 9, stopped);
+    let run = Run::read(&sample.bytes()).expect("a run");
+    assert_eq!(run.warnings, ["1 user has no record of the beginning; it was lost"]);
+}
+
 /// Whatever the damaged run knows of users and what they sent, the whole run knows the same.
 fn no_user_invented(part: &Run, whole: &Run, at: usize) {
     let (Some(found), Some(known)) = (&part.users, &whole.users) else { return };

@@ -220,7 +220,10 @@ impl Cast {
             let session = template.and_then(|at| templates.get(at)).filter(|name| !name.is_empty());
             users[at].trace_id = id.or(session).cloned();
         }
-        missing.users = users.iter().filter(|user| user.started.is_none()).count() as u64;
+        // A number without any record is that of somebody who had not begun when the log ends.
+        let known = |user: &&User| user.requests > 0 || user.limited > 0 || user.left.is_some();
+        let lost = users.iter().filter(known).filter(|user| user.started.is_none());
+        missing.users = lost.count() as u64;
         let names = users.iter().map(|user| user.name.clone()).collect();
         let mut assessments = Vec::new();
         for (period, parts) in self.assessments {
