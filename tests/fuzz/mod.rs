@@ -52,7 +52,15 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: &[Target] = &[wire::ANSWER, wire::HEAD, wire::CHUNKED, wire::SSE, wire::DELTA];
+pub const TARGETS: &[Target] = &[
+    wire::ANSWER,
+    wire::HEAD,
+    wire::CHUNKED,
+    wire::SSE,
+    wire::DELTA,
+    wire::HYPER,
+    wire::EVENTSOURCE,
+];
 
 /// The target of this name.
 #[must_use]

@@ -2,8 +2,9 @@
 //!
 //! Strict where a doubtful byte could move the border between two answers: line ends are CR LF, a
 //! size is one or more hexadecimal digits, blanks are allowed only between the size and `;` or the
-//! line's end. Leading zeros, extensions and trailers are legal and dropped, each up to a cap. The
-//! data is handed out as slices of the input, so nothing is copied here.
+//! line's end, and a trailer line is a header line. Leading zeros, extensions and trailers are legal
+//! and dropped, each up to a cap. The data is handed out as slices of the input, so nothing is
+//! copied here.
 
 use memchr::memchr2;
 
@@ -34,7 +35,9 @@ enum State {
     DataLf,
     /// At the first byte of a trailer line, or of the empty line that ends the body.
     TrailerStart,
-    TrailerLine,
+    TrailerName,
+    /// Behind a trailer's colon.
+    TrailerValue,
     TrailerLf,
     EndLf,
     Ended,
@@ -114,7 +117,7 @@ impl ChunkDecoder {
             let Some((&byte, rest)) = input.split_first() else { return Ok(Piece::More) };
             match self.state {
                 State::Extension => self.extension(input)?,
-                State::TrailerLine => self.trailer_line(input)?,
+                State::TrailerValue => self.trailer_value(input)?,
                 _ => {
                     *input = rest;
                     self.state = self.step(byte)?;
@@ -159,8 +162,10 @@ impl ChunkDecoder {
             (State::DataCr, b'\r') => Ok(State::DataLf),
             (State::DataLf, b'\n') => Ok(State::SizeStart),
             (State::TrailerStart, b'\r') => Ok(State::EndLf),
-            (State::TrailerStart, b'\n') => Err(ChunkError::Malformed),
-            (State::TrailerStart, _) => self.trailer(1).map(|()| State::TrailerLine),
+            (State::TrailerName, b':') => self.trailer(1).map(|()| State::TrailerValue),
+            (State::TrailerStart | State::TrailerName, byte) if is_name(byte) => {
+                self.trailer(1).map(|()| State::TrailerName)
+            }
             (State::TrailerLf, b'\n') => Ok(State::TrailerStart),
             (State::EndLf, b'\n') => Ok(State::Ended),
             _ => Err(ChunkError::Malformed),
@@ -189,8 +194,13 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    fn trailer_line(&mut self, input: &mut &[u8]) -> Result<(), ChunkError> {
+    fn trailer_value(&mut self, input: &mut &[u8]) -> Result<(), ChunkError> {
+        let before = *input;
         self.trailer(pass_line(input))?;
+        let value = &before[..before.len() - input.len()];
+        if value.iter().any(|&byte| byte.is_ascii_control() && byte != b'\t') {
+            return Err(ChunkError::Malformed);
+        }
         if pass_line_end(input)? {
             self.state = State::TrailerLf;
         }
@@ -212,6 +222,11 @@ impl ChunkDecoder {
         }
         Ok(())
     }
+}
+
+/// Whether a header's name may have this byte.
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// Passes bytes up to a CR, an LF or the input's end; how many.
@@ -300,6 +315,11 @@ mod tests {
             b"0\r\n\n",
             b"0\r\n\rX",
             b"5\r\nhello\r\n\r\n",
+            b"0\r\n0\r\n\r\n",
+            b"0\r\nA : b\r\n\r\n",
+            b"0\r\n: b\r\n\r\n",
+            b"0\r\nA: b\r\n c\r\n\r\n",
+            b"0\r\nA: \0\r\n\r\n",
         ] {
             for step in 1..=body.len() {
                 assert_eq!(decode(body, step), Err(ChunkError::Malformed), "{body:?} by {step}");
@@ -325,7 +345,11 @@ mod tests {
         let padded = [padded.as_slice(), b"01\r\na\r\n"].concat();
         assert_eq!(decode(&padded, 65_536), Err(ChunkError::OverLimit));
         let trailers = TRAILER_BYTES_MAX as usize;
-        assert_eq!(flood(b"0\r\n", b'a', trailers), [Ok(()); 3]);
+        for start in [&b"0\r\nA:"[..], b"0\r\nA:\tb:"] {
+            let room = trailers + 3 - start.len();
+            assert_eq!(flood(start, b'a', room), [Ok(()); 3]);
+            assert_eq!(flood(start, b'a', room + 1), [Err(ChunkError::OverLimit); 3]);
+        }
         assert_eq!(flood(b"0\r\n", b'a', trailers + 1), [Err(ChunkError::OverLimit); 3]);
     }
 }

@@ -462,7 +462,16 @@ fn reference_chunks(mut bytes: &[u8]) -> Option<(Vec<u8>, bool)> {
         match take_line(&mut bytes)? {
             None => return Some((data, false)),
             Some([]) => return Some((data, true)),
-            Some(_) => {}
+            Some(line) => {
+                let colon = line.iter().position(|&byte| byte == b':')?;
+                let (name, value) = (&line[..colon], &line[colon + 1..]);
+                let token =
+                    |byte: &u8| byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?={}".contains(byte);
+                let clean = |byte: &u8| !byte.is_ascii_control() || *byte == b'\t';
+                if name.is_empty() || !name.iter().all(token) || !value.iter().all(clean) {
+                    return None;
+                }
+            }
         }
     }
 }

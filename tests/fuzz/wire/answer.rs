@@ -54,7 +54,7 @@ pub(super) fn every_way(
         cut.read(reader, streaming, &near, [], behind);
         cut.check()?;
     }
-    if dice.below(16) == 0 {
+    if dice.below(32) == 0 {
         cut.read(reader, streaming, input, 1..input.len(), behind);
     } else {
         let cuts = mutation::cuts(&mut dice, input.len(), 6);

@@ -128,9 +128,19 @@ fn decode(mut bytes: &[u8], out: &mut Vec<u8>) -> End {
         match take_line(&mut bytes) {
             Err(end) => return end,
             Ok([]) => return End::Complete(bytes.len()),
-            Ok(_) => {}
+            Ok(line) if is_field(line) => {}
+            Ok(_) => return End::Malformed,
         }
     }
+}
+
+/// Whether a line is a header's.
+fn is_field(line: &[u8]) -> bool {
+    let Some(colon) = line.iter().position(|&byte| byte == b':') else { return false };
+    let (name, value) = (&line[..colon], &line[colon + 1..]);
+    let token = |byte: &u8| byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?={}".contains(byte);
+    let clean = |byte: &u8| !byte.is_ascii_control() || *byte == b'\t';
+    !name.is_empty() && name.iter().all(token) && value.iter().all(clean)
 }
 
 /// A line up to CR LF, or how a body ends that has none.

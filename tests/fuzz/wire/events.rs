@@ -78,7 +78,7 @@ pub(super) fn read_body(body: &[u8]) -> (Expected, Class) {
 }
 
 /// All events by the plainest means: one kind of line end, then line by line.
-fn split(stream: &[u8]) -> Vec<(Name, Vec<u8>)> {
+pub(super) fn split(stream: &[u8]) -> Vec<(Name, Vec<u8>)> {
     let mut text: Vec<u8> = Vec::with_capacity(stream.len());
     for (at, &byte) in stream.iter().enumerate() {
         match byte {

@@ -3,6 +3,8 @@
 //! All of them read through [`onbeat::wire::AnswerReader`], as the engine does, so that what is
 //! fuzzed is what runs; a target differs from the next in its grammar and in what judges it.
 
+mod against_eventsource;
+mod against_hyper;
 mod answer;
 mod chunked;
 mod delta;
@@ -11,6 +13,7 @@ mod events;
 mod expected;
 mod grammar;
 mod heads;
+mod hyper_client;
 mod told;
 mod tree;
 
@@ -54,4 +57,20 @@ pub(super) const DELTA: Target = Target {
     about: "documents, whole and as events: content, usage and errors as serde_json reads them",
     short_runs: 3_000,
     make: || Box::new(delta::Documents::new()),
+};
+
+/// Whole answers, against hyper.
+pub(super) const HYPER: Target = Target {
+    name: "hyper",
+    about: "whole answers: status, body and its end as hyper's client reads them",
+    short_runs: 1_500,
+    make: || Box::new(against_hyper::AgainstHyper::new()),
+};
+
+/// Event streams, against eventsource-stream.
+pub(super) const EVENTSOURCE: Target = Target {
+    name: "eventsource",
+    about: "event streams: events as the crate eventsource-stream splits them",
+    short_runs: 1_500,
+    make: || Box::new(against_eventsource::AgainstEventsource::new()),
 };
