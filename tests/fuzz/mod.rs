@@ -60,6 +60,7 @@ pub const TARGETS: &[Target] = &[
     wire::DELTA,
     wire::HYPER,
     wire::EVENTSOURCE,
+    wire::CAPS,
 ];
 
 /// The target of this name.

@@ -195,12 +195,10 @@ impl ChunkDecoder {
     }
 
     fn trailer_value(&mut self, input: &mut &[u8]) -> Result<(), ChunkError> {
-        let before = *input;
-        self.trailer(pass_line(input))?;
-        let value = &before[..before.len() - input.len()];
-        if value.iter().any(|&byte| byte.is_ascii_control() && byte != b'\t') {
-            return Err(ChunkError::Malformed);
-        }
+        let clean = |byte: &&u8| !byte.is_ascii_control() || **byte == b'\t';
+        let here = input.iter().take_while(clean).count();
+        *input = &input[here..];
+        self.trailer(u32::try_from(here).unwrap_or(u32::MAX))?;
         if pass_line_end(input)? {
             self.state = State::TrailerLf;
         }

@@ -6,6 +6,7 @@
 mod against_eventsource;
 mod against_hyper;
 mod answer;
+mod caps;
 mod chunked;
 mod delta;
 mod document;
@@ -73,4 +74,12 @@ pub(super) const EVENTSOURCE: Target = Target {
     about: "event streams: events as the crate eventsource-stream splits them",
     short_runs: 1_500,
     make: || Box::new(against_eventsource::AgainstEventsource::new()),
+};
+
+/// Sizes around the caps.
+pub(super) const CAPS: Target = Target {
+    name: "caps",
+    about: "sizes around every cap: refused above, read below, whatever the pieces",
+    short_runs: 100,
+    make: || Box::new(caps::Caps::new()),
 };
