@@ -115,6 +115,7 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
         warm_connections: None,
         max_connections: None,
         drain_ns: 10_000_000_000,
+        stop_after_failures: None,
         memory: None,
         output: args.output.clone(),
         overwrite: true,

@@ -97,6 +97,7 @@ impl Args {
             warm_connections: self.target.warm_connections,
             max_connections: self.target.connections(self.timing.names_a_schedule())?,
             drain_ns: self.run.drain_ns(),
+            stop_after_failures: self.run.failures_in_a_row(),
             memory: self.body.render_budget,
             output: self.run.log_path(&time_stamp(), self.users.files.resume.as_deref()),
             overwrite: self.run.force,

@@ -12,6 +12,7 @@ pub mod host;
 mod late_digest;
 pub mod log_file;
 pub mod memory_node;
+mod patience;
 mod period_line;
 mod rendering;
 pub mod warm_connections;
@@ -34,6 +35,7 @@ use onbeat_shared::units::{CoreIndex, RunNanos};
 use self::directing::{Directing, News, UserJob};
 use self::director::Directed;
 use self::log_file::LogFile;
+use self::patience::Patience;
 use self::rendering::Rendering;
 use self::writer::{Writer, Written};
 use crate::clock::{monotonic_ns, unix_ns};
@@ -108,12 +110,16 @@ pub trait Watch {
     fn stop(&mut self) -> Stop;
 }
 
-/// Runs `job` to its end.
+/// Runs `job` to its end, or until so many requests in a row have failed.
 ///
 /// # Errors
 /// When a thread or runtime cannot be started or no connection can be opened; nothing has been sent
 /// then.
-pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError> {
+pub fn conduct(
+    job: Job,
+    stop_after_failures: Option<u64>,
+    watch: &mut dyn Watch,
+) -> Result<Conducted, EngineError> {
     let Job { plan, source, users, renderer, assignments, mut manifest, prefixes, log, digesting } =
         job;
     let user_run = users.as_ref().map(|job| Arc::clone(&job.run));
@@ -151,17 +157,19 @@ pub fn conduct(job: Job, watch: &mut dyn Watch) -> Result<Conducted, EngineError
     })?;
     log.keep()?;
     let directing = users.map(|job| Directing::start(job, &shared)).transpose()?;
+    let patience = Patience::new(stop_after_failures);
     let (writer, performed) =
-        perform_logged(writer, &mut cores, &shared, (directing, &manifest), watch)?;
+        perform_logged(writer, &mut cores, &shared, (directing, &manifest, patience), watch)?;
     // What could not be rendered was not sent, and the log says so.
     let rendered = rendering.map_or(Ok(()), Rendering::end);
-    let Performed { interrupted, counters, closing, totals, directed } = performed?;
+    let Performed { interrupted, counters, closing, totals, directed, given_up } = performed?;
     let planned = shared.planned();
     let done = counters.ended + counters.never_sent;
     let lost = counters.lost_records;
     let complete = done == planned && lost == 0;
     let trace_sha256 = late_digest::wait(digesting, watch);
-    let given_up = directed.as_ref().and_then(|directed| directed.end.given_up());
+    let by_director = directed.as_ref().and_then(|directed| directed.end.given_up());
+    let given_up = by_director.or(given_up);
     let facts =
         Written { interrupted, complete, done, lost, closing, totals, trace_sha256, given_up };
     let written = writer.end(&facts);
@@ -176,14 +184,19 @@ struct Performed {
     closing: Closing,
     totals: Vec<CoreTotals>,
     directed: Option<Directed>,
+    given_up: Option<String>,
 }
+
+/// What is watched during a run: a director's news, with the manifest that its state belongs to,
+/// and how much failure is put up with.
+type Watched<'a> = (Option<Directing>, &'a Manifest, Patience);
 
 /// [`perform`], with a thread that writes down what the cores and the conductor record.
 fn perform_logged<W: io::Write + Send + 'static>(
     mut writer: Writer<W>,
     cores: &mut Cores,
     shared: &Shared,
-    (directing, manifest): (Option<Directing>, &Manifest),
+    watched: Watched<'_>,
     watch: &mut dyn Watch,
 ) -> Result<(Writer<W>, Result<Performed, EngineError>), EngineError> {
     let mut exchanges = cores.exchanges.clone();
@@ -195,7 +208,7 @@ fn perform_logged<W: io::Write + Send + 'static>(
         writer.serve(&exchanges, &ended);
         writer
     })?;
-    let performed = perform(cores, shared, &own, (directing, manifest), watch);
+    let performed = perform(cores, shared, &own, watched, watch);
     finished.store(true, Ordering::Release);
     match scribe.join() {
         Ok(writer) => Ok((writer, performed)),
@@ -208,13 +221,14 @@ fn perform(
     cores: &mut Cores,
     shared: &Shared,
     own: &Arc<Exchange>,
-    (directing, manifest): (Option<Directing>, &Manifest),
+    (directing, manifest, mut patience): Watched<'_>,
     watch: &mut dyn Watch,
 ) -> Result<Performed, EngineError> {
     let mut sink = Sink::new(Arc::clone(own));
     let zero_ns = monotonic_ns() + LEAD_NS;
     shared.zero_ns.store(zero_ns, Ordering::Release);
     let mut stop = Stop::No;
+    let mut given_up = None;
     // The first anchor says what the wall clock shows at zero.
     let anchor = |sink: &mut Sink, at_zero: bool| {
         let time_ns = monotonic_ns() - zero_ns;
@@ -246,7 +260,12 @@ fn perform(
         }
         let news = directing.as_ref().map(Directing::news).unwrap_or_default();
         take_down(news, manifest, &mut sink, watch);
-        watch.look(elapsed_ns, shared.planned(), &cores.snapshot());
+        let counters = cores.snapshot();
+        watch.look(elapsed_ns, shared.planned(), &counters);
+        if given_up.is_none() && directing.is_none() && shared.stop() == Stop::No {
+            given_up = patience.look(&counters);
+            give_up(given_up.as_deref(), shared, watch);
+        }
     }
     let totals = cores.join();
     let directed = directing.map(Directing::end).transpose()?;
@@ -259,7 +278,15 @@ fn perform(
     let counters = cores.snapshot();
     watch.look(closing.time_ns, shared.planned(), &counters);
     let interrupted = stop != Stop::No;
-    Ok(Performed { interrupted, counters, closing, totals: totals?, directed })
+    Ok(Performed { interrupted, counters, closing, totals: totals?, directed, given_up })
+}
+
+/// Lets a run drain that is given up, if it is, and says why.
+fn give_up(why: Option<&str>, shared: &Shared, watch: &mut dyn Watch) {
+    if let Some(why) = why {
+        watch.say(&format!("the run is given up: {why}"));
+        shared.stop.fetch_max(Stop::Drain as u8, Ordering::Relaxed);
+    }
 }
 
 /// Writes down and says what a director wants to be.

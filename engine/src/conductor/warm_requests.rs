@@ -14,6 +14,7 @@ use onbeat_shared::log::header::{Manifest, WarmUp, WarmUpRequest};
 use onbeat_shared::run::Run;
 use onbeat_shared::units::CoreIndex;
 
+use super::patience::Patience;
 use super::writer::Writer;
 use super::{Cores, Watch, affinity, perform_logged};
 use crate::clock::unix_ns;
@@ -66,7 +67,7 @@ pub fn send(
     let begun = Writer::begin(Vec::new(), &manifest, &plan, &PrefixRows::default());
     let writer = begun.expect("memory takes everything");
     let (writer, performed) =
-        perform_logged(writer, &mut cores, &shared, (None, &manifest), watch)?;
+        perform_logged(writer, &mut cores, &shared, (None, &manifest, Patience::default()), watch)?;
     if performed?.interrupted {
         return Err(EngineError::Stopped);
     }

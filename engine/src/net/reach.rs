@@ -38,6 +38,16 @@ pub struct Reached {
     pub tls: Option<tls::Facts>,
 }
 
+/// A run's options, as JSON, with the addresses that were reached: a host may have several.
+#[must_use]
+pub fn resolved(mut options: serde_json::Value, reached: &[Reached]) -> serde_json::Value {
+    if let Some(options) = options.as_object_mut() {
+        let addresses = reached.iter().map(|reached| reached.way.peer.to_string());
+        options.insert("addresses".to_owned(), addresses.collect());
+    }
+    options
+}
+
 /// The way to `target`, tried.
 ///
 /// # Errors

@@ -336,6 +336,9 @@ impl Core {
     pub(super) fn end(&mut self, request: RequestIndex, done: &Record) {
         self.sink.push(done);
         let Record::Done { time, class, .. } = *done else { return };
+        if class == Class::NotHttp {
+            self.counters.count_foreign();
+        }
         if self.troupe.is_some() {
             return self.end_act(request, time, class);
         }

@@ -17,6 +17,7 @@ pub struct Counters {
     ended: AtomicU64,
     never_left: AtomicU64,
     failed: AtomicU64,
+    foreign: AtomicU64,
     never_sent: AtomicU64,
     tokens: AtomicU64,
     opened: AtomicU64,
@@ -36,6 +37,8 @@ pub struct Snapshot {
     pub never_left: u64,
     /// Of the ended, the ones that did not end well.
     pub failed: u64,
+    /// Of the failed, the ones whose answer was not HTTP/1.
+    pub foreign: u64,
     /// Requests that the end of the run left unsent.
     pub never_sent: u64,
     /// Content events so far.
@@ -58,6 +61,7 @@ impl Counters {
             ended: AtomicU64::new(0),
             never_left: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            foreign: AtomicU64::new(0),
             never_sent: AtomicU64::new(0),
             tokens: AtomicU64::new(0),
             opened: AtomicU64::new(0),
@@ -82,6 +86,11 @@ impl Counters {
         if !well {
             add(&self.failed, 1);
         }
+    }
+
+    /// A request's answer was not HTTP/1.
+    pub fn count_foreign(&self) {
+        add(&self.foreign, 1);
     }
 
     /// A planned request will not be sent.
@@ -126,6 +135,7 @@ impl Snapshot {
             sum.ended += core.ended.load(Ordering::Relaxed);
             sum.never_left += core.never_left.load(Ordering::Relaxed);
             sum.failed += core.failed.load(Ordering::Relaxed);
+            sum.foreign += core.foreign.load(Ordering::Relaxed);
             sum.never_sent += core.never_sent.load(Ordering::Relaxed);
             sum.tokens += core.tokens.load(Ordering::Relaxed);
             sum.opened += core.opened.load(Ordering::Relaxed);

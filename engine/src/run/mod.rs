@@ -27,7 +27,7 @@ use crate::conductor::{
 use crate::doctor;
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
-use crate::net::reach::{Reached, reach};
+use crate::net::reach::{Reached, reach, resolved};
 use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
 use crate::plan::{self, Plan, PlanOptions, Scripts};
@@ -88,6 +88,8 @@ pub struct RunConfig {
     pub max_connections: Option<usize>,
     /// How long requests in flight may finish after a stop.
     pub drain_ns: i64,
+    /// Failures in a row after which the run is given up; not in a run of users.
+    pub stop_after_failures: Option<u64>,
     /// Most memory of the whole process, in bytes; `None`: what requests may take is all that
     /// counts, see [`RenderOptions::budget_bytes`].
     pub memory: Option<u64>,
@@ -341,7 +343,7 @@ fn replay(
     }
     let job =
         Job { plan, source, users, renderer, assignments, manifest, prefixes, log, digesting };
-    conduct(job, watch)
+    conduct(job, config.stop_after_failures, watch)
 }
 
 /// What the log says of the run before it begins; what is found out on the way there is added.
@@ -359,7 +361,7 @@ fn manifest(
         started_unix_ns: unix_ns(),
         mode: plan.mode.to_string(),
         trace: source_of(trace),
-        config: config.config.clone(),
+        config: resolved(config.config.clone(), reached),
         targets: config.targets().map(Target::to_string).collect(),
         host: host::describe(),
         driver: driver.name().to_owned(),

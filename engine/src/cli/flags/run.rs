@@ -1,5 +1,6 @@
 //! How a run is carried out and where it is written: options as typed.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -49,6 +50,12 @@ pub struct RunFlags {
     /// After a stop, let requests in flight finish for this many seconds.
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds_or_none)]
     pub drain_seconds: f64,
+
+    /// End the run once so many requests in a row have failed, with none in between that succeeded
+    /// (default: never; whatever fails, everything is sent on its time). A run of users has
+    /// --max-consecutive-errors.
+    #[arg(long, value_name = "N", value_parser = whole::<NonZero<u64>>)]
+    pub stop_after_failures: Option<NonZero<u64>>,
 
     /// The run log (default: run-TIME.beat in the artifact directory).
     #[arg(long, short, value_name = "FILE")]
@@ -147,6 +154,12 @@ impl RunFlags {
             realtime: self.realtime,
             numa_local: self.numa_local,
         }
+    }
+
+    /// Failures in a row after which the run ends, if there is a limit.
+    #[must_use]
+    pub fn failures_in_a_row(&self) -> Option<u64> {
+        self.stop_after_failures.map(NonZero::get)
     }
 
     /// The drain time in nanoseconds.
