@@ -319,7 +319,16 @@ fn tokens(totals: &Totals) -> Tokens {
         source: totals.completion_source.map(|source| source_name(source, "chunks")),
         planned_output: totals.planned_output,
         output_mismatch_requests: totals.output_mismatches,
+        output_mismatch_mean_shortfall: mean_shortfall(totals),
     }
+}
+
+/// What the answers of another length lacked on average; the others lack nothing.
+fn mean_shortfall(totals: &Totals) -> Option<f64> {
+    let differ = totals.output_mismatches.filter(|&differ| differ > 0)?;
+    let lacked = count(totals.output_shortfall.unsigned_abs());
+    let mean = lacked / count(differ);
+    Some(if totals.output_shortfall < 0 { -mean } else { mean })
 }
 
 const fn source_name(source: Source, own: &'static str) -> &'static str {

@@ -263,7 +263,7 @@ pub struct Latency {
 }
 
 /// Tokens of successful requests.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tokens {
     /// Prompt tokens: the server's count, or the recorded length where it gave none.
     pub prompt: Option<u64>,
@@ -279,6 +279,8 @@ pub struct Tokens {
     pub planned_output: Option<u64>,
     /// Requests whose completion differs from the planned output.
     pub output_mismatch_requests: Option<u64>,
+    /// By how many tokens the answers of those were too short on average; below zero: too long.
+    pub output_mismatch_mean_shortfall: Option<f64>,
 }
 
 /// Rates over the whole run: successful requests / first sending to last end of any.

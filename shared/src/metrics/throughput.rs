@@ -76,6 +76,8 @@ pub struct Totals {
     pub planned_output: Option<u64>,
     /// Requests whose completion differs from the planned output, where both are known.
     pub output_mismatches: Option<u64>,
+    /// By how many tokens their answers were too short in all; below zero: too long.
+    pub output_shortfall: i64,
     /// Who counted prompt tokens.
     pub prompt_source: Option<Source>,
     /// Who counted completion tokens.
@@ -108,6 +110,10 @@ impl Totals {
             add(&mut totals.planned_output, planned);
             let differs = planned.zip(completion).map(|(a, b)| u64::from(a != b));
             add(&mut totals.output_mismatches, differs);
+            if let Some((planned, came)) = planned.zip(completion) {
+                let lacks = planned.cast_signed().saturating_sub(came.cast_signed());
+                totals.output_shortfall = totals.output_shortfall.saturating_add(lacks);
+            }
         }
         totals
     }

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use onbeat_shared::counted::agreeing;
 use onbeat_shared::log::Class;
 use onbeat_shared::metrics::goal::GoalKind;
-use onbeat_shared::metrics::report::Report;
+use onbeat_shared::metrics::report::{Report, Tokens};
 use onbeat_shared::metrics::{Metric, Statistic};
 
 use self::page::{Page, group, number, percent, plural};
@@ -305,10 +305,17 @@ fn tokens(page: &mut Page, report: &Report) {
     {
         let differ = match differ {
             0 => "every answer has its planned length".to_owned(),
-            n => format!("{} of another length", plural(n, "answer")),
+            n => format!("{} of another length{}", plural(n, "answer"), shortfall(tokens)),
         };
         page.entry("", &format!("planned output {}: {differ}", group(planned)));
     }
+}
+
+/// By how much answers missed their planned length.
+fn shortfall(tokens: &Tokens) -> String {
+    let Some(mean) = tokens.output_mismatch_mean_shortfall else { return String::new() };
+    let which = if mean < 0.0 { "long" } else { "short" };
+    format!(", {} tokens too {which} on average", number(mean.abs()))
 }
 
 fn cache(page: &mut Page, report: &Report) {
@@ -444,7 +451,7 @@ mod tests {
                      successful requests over 1.990 s, first sending to last end; 10.53 requests/s of the
                      sending window
         Tokens       prompt 2,000, completion 60 (server usage)
-                     planned output 200: 20 answers of another length
+                     planned output 200: 20 answers of another length, 7.000 tokens too short on average
         Cache        ideal hit rate unknown (no request with block ids was sent); server: not reported
                      (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report)
         Goodput      11 requests meet every goal (55.0 % of 20: all that ended by themselves), 5.528
@@ -514,7 +521,7 @@ mod tests {
                      successful requests over 0.105 s, first sending to last end; 500.0 requests/s of the
                      sending window
         Tokens       prompt 500 (as recorded), completion 5 (content events: no answer reports usage)
-                     planned output 50: 5 answers of another length
+                     planned output 50: 5 answers of another length, 9.000 tokens too short on average
         Cache        ideal hit rate unknown (no request with block ids was sent); server: not reported
                      (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report)
         "#);
