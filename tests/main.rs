@@ -10,6 +10,7 @@ mod exporting;
 mod faults;
 mod fuzzing;
 mod live;
+mod nasty;
 mod open_loop;
 mod readying;
 mod recorded;

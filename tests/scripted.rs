@@ -25,7 +25,18 @@ impl Scripted {
     /// # Panics
     /// When loopback cannot be listened on.
     pub fn start(script: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
+        Self::start_at(([127, 0, 0, 1], 0).into(), script)
+    }
+
+    /// Starts a server at an address, for one that was there before.
+    ///
+    /// # Panics
+    /// When it cannot be listened on.
+    pub fn start_at(
+        address: SocketAddr,
+        script: impl Fn(usize, TcpStream) + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).expect("an address that is free");
         let address = listener.local_addr().expect("it is bound");
         let ended = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&ended);

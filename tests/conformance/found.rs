@@ -18,6 +18,7 @@ pub(crate) enum Outcome {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     wrong: Vec<String>,
+    late: Vec<String>,
     skipped: Option<String>,
 }
 
@@ -56,12 +57,30 @@ impl Findings {
         self.wrong.push(one_line(&words.to_string()));
     }
 
+    /// Something that took too long, which may be this machine's doing.
+    pub(crate) fn late(&mut self, words: impl Display) {
+        self.late.push(one_line(&words.to_string()));
+    }
+
+    /// Whether nothing is wrong but the time that it took.
+    pub(crate) fn only_late(&self) -> bool {
+        self.wrong.is_empty() && !self.late.is_empty()
+    }
+
+    /// What a part of the check found.
+    pub(crate) fn take(&mut self, part: Self) {
+        self.wrong.extend(part.wrong);
+        self.late.extend(part.late);
+        self.skipped = self.skipped.take().or(part.skipped);
+    }
+
     /// The check cannot be made here.
     pub(crate) fn skip(&mut self, why: impl Display) {
         self.skipped = Some(why.to_string());
     }
 
-    fn outcome(self) -> Outcome {
+    fn outcome(mut self) -> Outcome {
+        self.wrong.append(&mut self.late);
         match self.skipped {
             _ if !self.wrong.is_empty() => Outcome::Failed(self.wrong),
             Some(why) => Outcome::Ignored(why),

@@ -186,12 +186,18 @@ pub(crate) struct Odd {
 impl Odd {
     /// Plays `script`; `None` where there is no Python.
     pub(crate) fn play(cases: &Path, script: &str) -> Option<Self> {
+        Self::play_at(cases, script, "127.0.0.1")
+    }
+
+    /// Plays `script` at an address of this host.
+    pub(crate) fn play_at(cases: &Path, script: &str, address: &str) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("script.srv");
         std::fs::write(&file, script).expect("the folder is writable");
         let mut child = Command::new("python3")
             .arg(cases.join("oddserver.py"))
             .arg(file)
+            .args(["--host", address])
             .arg("--log")
             .arg(folder.path().join("server.jsonl"))
             .stdin(Stdio::null())
@@ -209,6 +215,26 @@ impl Odd {
     /// Where it is.
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Its port.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The requests it has got so far: the number of its connection, and what came.
+    pub(crate) fn seen(&self) -> Vec<(u64, Seen)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        self.log()
+            .iter()
+            .filter(|line| line["line"].is_string())
+            .map(|line| {
+                let headers = line["headers"].as_object().into_iter().flatten();
+                let headers = headers.map(|(name, value)| (name.clone(), text(value))).collect();
+                let seen = Seen { line: text(&line["line"]), headers, body: text(&line["body"]) };
+                (line["conn"].as_u64().expect("a connection has a number"), seen)
+            })
+            .collect()
     }
 
     /// The lines of its log so far, whole ones only.

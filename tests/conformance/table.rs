@@ -1,24 +1,41 @@
 //! The one table of cases: what is run, what must come out, and the check that holds them together.
 //!
 //! The words are our reading of the manifest's, precise enough to be judged by a program. Checks
-//! that a case shares with others are in `case`, those of its own in the file of its group. Groups
-//! F to H are the wire's and the metrics' and are not walked here.
+//! that a case shares with others are in `case` and `wire`, those of its own in the file of its
+//! group.
 
 use std::path::Path;
 
+use onbeat_shared::log::Class;
 use serde_json::Value;
 
 use crate::case::{Case, each_alike, each_planned, each_refused};
 use crate::found::{Findings, Outcome, outcome};
-use crate::{Item, agents, blocks, columns, lines, open_loop, times};
+use crate::wire::{Said, scripts};
+use crate::{
+    Item, agents, blocks, columns, control, figures, lines, network, open_loop, streams, times,
+};
 
 /// The list of all cases.
 pub(crate) const MANIFEST: &str = "cases/manifest-open.json";
 /// The groups that are walked, by the first letter of their cases.
-const GROUPS: [char; 4] = ['A', 'C', 'D', 'E'];
+const GROUPS: [char; 8] = ['A', 'C', 'D', 'E', 'F', 'G', 'H', 'I'];
 /// Checks that take seconds: they are started first.
-pub(crate) const SLOW: &[&str] =
-    &["A20", "A09", "kvct/replay/D_advance", "kvct/replay/B_limits", "A25", "C13", "A24", "A18"];
+pub(crate) const SLOW: &[&str] = &[
+    "I03",
+    "G27",
+    "F15",
+    "F06",
+    "F17",
+    "A20",
+    "A09",
+    "kvct/replay/D_advance",
+    "kvct/replay/B_limits",
+    "A25",
+    "C13",
+    "A24",
+    "A18",
+];
 
 /// How a case is checked.
 enum Check {
@@ -28,10 +45,12 @@ enum Check {
     Alike(&'static [&'static str]),
     /// Each file is refused with these words, and nothing is sent.
     Refused(&'static [(&'static str, &'static [&'static str])]),
+    /// Each script is played to both drivers and ends in this class, with these words.
+    Scripts(&'static [Said]),
     /// By a function of its own.
     Own(fn(&Case, &mut Findings)),
 }
-use Check::{Alike, Own, Plan, Refused};
+use Check::{Alike, Own, Plan, Refused, Scripts};
 
 /// A case that is known: its id, what is run, what must come out, how it is checked.
 struct Known(&'static str, &'static str, &'static str, Check);
@@ -121,6 +140,91 @@ const KNOWN: &[Known] = &[
         request before them", Own(agents::nested_agents)),
     Known("E13", "replay against the script, and with --omit-kv-hints",
         "all 400, the option is named; with it no such key", Own(blocks::refused_hints)),
+    Known("F01", "play", "both tokens; the first when its last byte came", Own(streams::byte_by_byte)),
+    Known("F03", "play", "every event is read", Scripts(&[("f03", Class::Ok, "")])),
+    Known("F05", "play", "every event is read, and the end", Scripts(&[("f05", Class::Ok, "")])),
+    Known("F06", "play", "comments are no tokens", Scripts(&[("f06", Class::Ok, "")])),
+    Known("F08", "play both", "fields that mean nothing here are passed over; an error is quoted",
+        Scripts(&[("f08", Class::Ok, ""), ("f08err", Class::ErrorEvent, "overloaded")])),
+    Known("F09", "play", "complete by its finish reason", Own(streams::without_done)),
+    Known("F11", "play", "failed with the server's words, no token", Own(streams::error_first)),
+    Known("F14", "play", "complete, not streamed, no time to first token", Own(streams::not_streamed)),
+    Known("F15", "play", "the role is no token", Scripts(&[("f15", Class::Ok, "")])),
+    Known("F16", "play", "empty events are no tokens", Scripts(&[("f16", Class::Ok, "")])),
+    Known("F17", "play both", "a first token of any kind, and a first one of text",
+        Scripts(&[("f17a", Class::Ok, ""), ("f17b", Class::Ok, "")])),
+    Known("F19", "play", "usage without a choice counts", Scripts(&[("f19", Class::Ok, "")])),
+    Known("F21", "play", "gaps of events and of tokens are two", Own(streams::several_tokens)),
+    Known("F24", "play", "one event, its text whole", Scripts(&[("f24", Class::Ok, "")])),
+    Known("F27", "play three on one connection", "each whole, what is behind is flagged",
+        Own(streams::behind_done)),
+    Known("F28", "play", "the text of the first choice alone", Own(streams::two_choices)),
+    Known("F29", "play", "complete, and counted with what it lacks", Own(streams::too_short)),
+    Known("F31", "play for both endpoints", "both tokens", Own(streams::completions)),
+    Known("G01", "play three", "one connection", Scripts(&[("g01", Class::Ok, "")])),
+    Known("G02", "play both", "read; the flood ends at its limit",
+        Scripts(&[("g02", Class::Ok, ""), ("g02flood", Class::OverLimit, "chunk extensions")])),
+    Known("G04", "play five each", "a connection each",
+        Scripts(&[("g04a", Class::Ok, ""), ("g04b", Class::Ok, "")])),
+    Known("G05", "play two", "both complete, over two connections", Own(network::stale)),
+    Known("G07", "play", "interim answers are passed", Scripts(&[("g07", Class::Ok, "")])),
+    Known("G09", "play one", "one attempt, the server's wish is quoted",
+        Scripts(&[("g09", Class::Http429, "retry-after 2: slow down")])),
+    Known("G10", "play each", "quoted, in part and without control characters",
+        Own(network::odd_errors)),
+    Known("G11", "play", "not followed", Own(network::redirect)),
+    Known("G13", "play to localhost on either family", "complete, the address is recorded",
+        Own(network::localhost)),
+    Known("G14", "play to five URLs", "path and Host as they should be", Own(network::urls)),
+    Known("G15", "play each; 2,000 requests to one", "named with first bytes; given up early",
+        Own(network::other_protocols)),
+    Known("G16", "200 held requests and 100 ports", "ours, counted, first in the summary",
+        Own(network::no_ports)),
+    Known("G18", "io_uring_setup made to fail", "one line, and epoll or a refusal",
+        Own(network::no_uring)),
+    Known("G20", "play", "truncated, with how much", Scripts(&[("g20", Class::TruncatedBody,
+        "truncated: 60 of 200")])),
+    Known("G22", "play", "read", Scripts(&[("g22", Class::Ok, "")])),
+    Known("G24", "play", "two tokens kept, with their times", Own(network::reset)),
+    Known("G26", "play with a limit", "a timeout by name, as old as its schedule says",
+        Own(network::silent)),
+    Known("G27", "play slow servers and one that never accepts", "each limit by its name",
+        Own(network::slow)),
+    Known("G28", "replay over TLS that is not said goodbye to", "complete, no connection used again",
+        Own(network::no_goodbye)),
+    Known("G31", "play three", "each complete and flagged, a connection each", Own(network::stray)),
+    Known("H01", "play F15 with a pause", "one gap of 20 ms", Own(streams::first_gap)),
+    Known("H02", "play F21", "every figure has its formula", Own(streams::several_tokens)),
+    Known("H04", "percentiles of a list", "by linear interpolation", Own(figures::percentiles)),
+    Known("H05", "percentiles at the edges", "by linear interpolation", Own(figures::percentiles)),
+    Known("H06", "80 good, 10 short, 6 refused, 4 held", "80 of 96", Own(figures::goodput)),
+    Known("H08", "50 good, 50 refused", "latency of 50", Own(figures::failures_apart)),
+    Known("H10", "7 done, 3 held", "3 with ages and tokens", Own(figures::unfinished)),
+    Known("H11", "one of 100 lags", "both rates", Own(figures::straggler)),
+    Known("H12", "play each", "unknown, unknown, 0, 66.7 %", Own(figures::cached)),
+    Known("H15", "10 of 10 and 0 of 990", "1 %", Own(figures::weighted)),
+    Known("H16", "play F21", "who counted is told", Own(streams::several_tokens)),
+    Known("H19", "replay, its last anchor moved by an hour", "told, and no time changes",
+        Own(figures::wall_clock)),
+    Known("H22", "replay with a hole, in slices", "no data, not zero", Own(figures::hole)),
+    Known("I01", "SIGINT with requests in flight", "130, a whole log that says so",
+        Own(control::interrupted)),
+    Known("I03", "SIGKILL at 20 moments", "every log opens and lacks a second at most",
+        Own(control::killed)),
+    Known("I06", "a log on a full disk, and on /dev/full", "not zero, told, the rest reads",
+        Own(control::disk_full)),
+    Known("I08", "a key, verbose, a server that repeats it", "nowhere", Own(control::secret)),
+    Known("I10", "every length of a log's start made huge", "refused or passed over at once",
+        Own(control::lying_lengths)),
+    Known("I12", "other versions, other files, nothing, a folder", "told by name",
+        Own(control::no_logs)),
+    Known("I14", "output into files, a terminal of 40 columns", "plain lines",
+        Own(control::progress)),
+    Known("I16", "a log that is there, a link, a folder that may not be written",
+        "refused before anything is sent", Own(control::outputs)),
+    Known("I17", "runs of every kind", "their documented codes", Own(control::codes)),
+    Known("I18", "a server that goes, and one that comes back", "each end counted; given up if told so",
+        Own(control::storm)),
 ];
 
 /// A check for every case of the walked groups, and one for the table itself.
@@ -160,6 +264,7 @@ fn check(case: &Case) -> Outcome {
         Plan(options) => drop(each_planned(case, options, found)),
         Alike(options) => each_alike(case, options, found),
         Refused(words) => each_refused(case, words, found),
+        Scripts(said) => scripts(case, said, found),
         Own(own) => own(case, found),
     });
     match found {
