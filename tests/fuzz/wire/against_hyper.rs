@@ -84,6 +84,7 @@ impl Subject for AgainstHyper {
         let cuts = mutation::cuts(&mut dice, input.len(), 4);
         let behind = if dice.below(4) == 0 { Behind::Reset } else { Behind::Close };
         self.reader = AnswerReader::new();
+        self.ours.silent = dice.below(2) == 0;
         self.ours.read(&mut self.reader, true, input, cuts.iter().copied(), behind);
         self.ours.check()?;
         let seen = hyper_client::read(input, &cuts, behind);

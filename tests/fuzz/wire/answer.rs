@@ -48,6 +48,7 @@ pub(super) fn every_way(
     *reader = AnswerReader::new();
     whole.read(reader, streaming, input, [], behind);
     whole.check()?;
+    cut.silent = dice.below(2) == 0;
     if dice.below(2) == 0 {
         let mut near = input.to_vec();
         mutation::damage(&mut dice, &mut near);

@@ -237,6 +237,14 @@ pub(super) fn events(dice: &mut Dice, out: &mut Vec<u8>) {
         add(out, end);
         add(out, end);
     }
+    if dice.below(2) == 0 {
+        // Answers of one server end alike, and the reader knows by the second.
+        add(out, "data: ");
+        let shape = ENDS[dice.place(ENDS.len())];
+        filled(dice, shape, out);
+        add(out, end);
+        add(out, end);
+    }
     match dice.below(8) {
         0 => {}
         1 => out.truncate(out.trim_ascii_end().len()),
@@ -260,6 +268,16 @@ const SHAPES: &[&str] = &[
     r#"{"choices":[{"text":"$"},{"index":2,"delta":{"refusal":"~"}}]}"#,
     r#"{"choices":[{"delta":{"content":[{"type":"~","text":"$"}]}}],"d\u0065tail":"~"}"#,
     r#"{"choices":[{"index":1,"delta":{"content":"$","content":"~"},"text":null}],"error":null}"#,
+];
+
+/// Events that say why an answer ended.
+const ENDS: &[&str] = &[
+    r#"{"id":"c-1","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}"#,
+    r#"{"id":"~","choices":[{"index":0,"delta":{"content":""},"finish_reason":"length"}]}"#,
+    r#"{"choices":[{"finish_reason":"~","index":1,"delta":{}}],"usage":{"completion_tokens":2}}"#,
+    r#"{"choices":[{"text":"","finish_reason":"stop","stop_reason":"~"}],"usage":null}"#,
+    r#"{"choices":[{"index":0,"finish_reason":"stop"},{"index":1,"finish_reason":"length"}]}"#,
+    r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":7,"total_tokens":16}}"#,
 ];
 
 /// `shape` with strings in its gaps.

@@ -25,6 +25,8 @@ pub(super) struct Told {
     pub(super) left: usize,
     /// The end of the connection was the answer's.
     pub(super) closed: bool,
+    /// Nobody asks for texts: the reader has shorter ways then.
+    pub(super) silent: bool,
 }
 
 /// An [`Answer`] that borrows nothing.
@@ -56,7 +58,9 @@ impl Told {
     ) {
         self.clear();
         reader.begin(streaming);
-        reader.keep_text();
+        if !self.silent {
+            reader.keep_text();
+        }
         let mut from = 0;
         for to in cuts.into_iter().chain([input.len()]) {
             self.end = reader.push(&input[from..to], &mut |answer| self.note(answer));
@@ -102,12 +106,14 @@ impl Told {
             && self.comparable_end() == other.comparable_end()
     }
 
-    /// Whether both have the same facts and texts.
+    /// Whether both have the same facts, and texts where both were asked for them.
     pub(super) fn same_content(&self, other: &Self) -> bool {
-        self.facts == other.facts
-            && self.texts == other.texts
-            && self.text == other.text
-            && self.tool_calls == other.tool_calls
+        let same_texts = self.silent
+            || other.silent
+            || self.texts == other.texts
+                && self.text == other.text
+                && self.tool_calls == other.tool_calls;
+        self.facts == other.facts && same_texts
     }
 
     /// What must hold for every answer.
@@ -152,6 +158,7 @@ impl Told {
                 success || head.is_none_or(|status| Class::of_status(status) == end.class),
                 "a status that is none of success is the class",
             ),
+            (!self.silent || self.texts.is_empty(), "nobody asked for texts"),
             (self.texts.iter().all(|text| text.1 > 0), "no text is empty"),
         ]);
         match rules.iter().find(|rule| !rule.0) {
