@@ -6,9 +6,11 @@
 
 pub mod alloc;
 pub mod fuzz;
+pub mod hardship;
 pub mod scripted;
 pub mod secured;
 pub mod sim;
+pub mod torture;
 
 use std::path::PathBuf;
 use std::sync::mpsc;

@@ -20,6 +20,7 @@ mod simulating;
 mod starting;
 mod stopping;
 mod tempers;
+mod torturing;
 mod truth;
 mod users;
 mod warm_up;

@@ -73,7 +73,11 @@ impl Alarm {
     pub async fn wait(&self, deadline_ns: i64) -> io::Result<()> {
         self.ring_at(deadline_ns)?;
         loop {
-            self.polled.readable(false).await?;
+            match self.polled.readable(false).await {
+                // A signal that somebody handled: the driver looks by polling once.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                ready => ready?,
+            }
             let mut expirations = [0; 8];
             match rustix::io::read(&self.timer, &mut expirations) {
                 Ok(_) => return Ok(()),
