@@ -35,7 +35,7 @@ pub struct Wire {
 impl Wire {
     /// The wire of a stream that the caller keeps alive for as long as this value exists.
     #[must_use]
-    pub fn of(stream: &TcpStream) -> Self {
+    pub(crate) fn of(stream: &TcpStream) -> Self {
         Self { descriptor: stream.as_raw_fd() }
     }
 
@@ -151,7 +151,13 @@ pub(super) fn connect(socket: &OwnedFd, peer: &Peer) -> Result<(), Errno> {
 /// # Errors
 /// Why it failed.
 pub async fn finish_connect(stream: &TcpStream) -> io::Result<()> {
-    stream.writable(false).await?;
+    loop {
+        match stream.writable(false).await {
+            // A signal that somebody handled says nothing about the connection.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            ready => break ready?,
+        }
+    }
     let wire = Wire::of(stream);
     rustix::net::sockopt::socket_error(wire.borrow())??;
     // A hang-up while connecting leaves no error behind, but no peer either.
