@@ -2,9 +2,9 @@
 //!
 //! Strict where a doubtful byte could move the border between two answers: line ends are CR LF, a
 //! size is one or more hexadecimal digits, blanks are allowed only between the size and `;` or the
-//! line's end, and a trailer line is a header line. Leading zeros, extensions and trailers are legal
-//! and dropped, each up to a cap. The data is handed out as slices of the input, so nothing is
-//! copied here.
+//! line's end, and a trailer line is a header line. Leading zeros, extensions and trailers are
+//! legal and dropped, each up to a cap. The data is handed out as slices of the input, so nothing
+//! is copied here.
 
 use memchr::memchr2;
 
