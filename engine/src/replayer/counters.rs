@@ -49,7 +49,7 @@ pub struct Snapshot {
     pub lost_records: u64,
     /// The earliest instant (ns of the run) at which any core has something to send.
     pub next_due_ns: Option<i64>,
-    lateness: Vec<u64>,
+    pub(crate) lateness: Vec<u64>,
 }
 
 impl Counters {
