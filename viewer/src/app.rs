@@ -212,7 +212,7 @@ impl ViewerApp {
         let wish = top.show(ui, |ui| top_bar.show(ui)).inner;
         self.grant_top(wish, ctx);
         let (width, facts) =
-            if ui.available_width() < NARROW { (120.0, false) } else { (172.0, true) };
+            if ui.available_width() < NARROW { (134.0, false) } else { (172.0, true) };
         let rail = Panel::left("rail").exact_size(width).resizable(false).frame(bar(10, 10));
         let opened = match self.tabs.shown() {
             Some(Tab::Open(open)) => Some(Arc::clone(open.derived.subject())),
@@ -401,6 +401,7 @@ impl ViewerApp {
                     }
                 }
                 PanelWish::ShowPanel(place) => self.tiles.show(place),
+                PanelWish::OpenRun => self.browse(ctx),
             }
         }
     }

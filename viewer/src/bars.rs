@@ -2,7 +2,7 @@
 //! says which stretch of time all numbers speak of. The bar above them is [`crate::top_bar`].
 
 use eframe::egui::{self, Align, Button, Id, Key, Layout, RichText, TextEdit, Ui, vec2};
-use onbeat_shared::run::Run;
+use onbeat_shared::{import, run::Run};
 
 use crate::arguments;
 use crate::following;
@@ -10,7 +10,7 @@ use crate::keys;
 use crate::opened::{OpenedRun, Stand};
 use crate::panels::PANELS;
 use crate::quantity;
-use crate::state::Choices;
+use crate::state::{Choices, TimeRange};
 use crate::tabs::{OpenTab, between_seconds};
 use crate::theme::{self, GRID, Palette, Type};
 use crate::tiles::Tiles;
@@ -87,7 +87,7 @@ fn facts(opened: &OpenedRun) -> Vec<(&'static str, String)> {
         ("Duration", quantity::duration(whole.span() as f64)),
         ("Model", manifest.model.clone()),
         ("Target", target(&opened.run)),
-        ("Sent from", format!("{}, {}", manifest.host.hostname, cores(&opened.run))),
+        ("Sent from", sender(&opened.run)),
         ("Driver", manifest.driver.clone()),
         ("Run", manifest.run_id.clone()),
         ("Log", quantity::bytes(opened.file_bytes)),
@@ -104,8 +104,16 @@ fn target(run: &Run) -> String {
     }
 }
 
-fn cores(run: &Run) -> String {
-    quantity::counted(run.manifest.cores.len() as u64, "core")
+/// Another tool's file says nothing of the machine.
+fn sender(run: &Run) -> String {
+    if import::measured_by(run).is_some() {
+        return String::new();
+    }
+    let cores = quantity::counted(run.manifest.cores.len() as u64, "core");
+    match run.manifest.host.hostname.as_str() {
+        "" => cores,
+        name => format!("{name}, {cores}"),
+    }
 }
 
 /// What the range line holds between frames.
@@ -164,8 +172,12 @@ impl RangeLine {
         if response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter)) {
             match arguments::range(&self.typed) {
                 Ok((from, to)) => {
-                    choices.choose(between_seconds(from, to, choices.whole()));
-                    self.typed.clear();
+                    let whole = choices.whole();
+                    if choices.choose(between_seconds(from, to, whole)) {
+                        self.typed.clear();
+                    } else {
+                        self.wrong = Some(format!("Nothing is there: {}", extent_words(whole)));
+                    }
                 }
                 Err(wrong) => self.wrong = Some(wrong),
             }
@@ -197,6 +209,17 @@ pub fn range_words(choices: &Choices, opened: &OpenedRun) -> String {
             )
         }
     }
+}
+
+/// From when to when a run goes, in words.
+#[must_use]
+pub fn extent_words(whole: TimeRange) -> String {
+    let span = whole.span() as f64;
+    format!(
+        "the run goes from {} to {}",
+        quantity::instant(whole.start.0 as f64, span),
+        quantity::instant(whole.end.0 as f64, span)
+    )
 }
 
 /// How much of the run there is, in words.

@@ -99,7 +99,7 @@ impl FilterLine {
         }
         // Who has typed the filter goes on with what it leaves.
         let by_key =
-            ui.input(|input| !(input.key_pressed(Key::Tab) || input.pointer.any_pressed()));
+            ui.input(|input| input.key_pressed(Key::Enter) || input.key_pressed(Key::Escape));
         if response.lost_focus() && by_key {
             choices.requests.reveal = true;
         }

@@ -180,7 +180,7 @@ impl Problem {
                 "Give yourself the right to read it, for example: `chmod u+r '{}'`",
                 self.path.display()
             ),
-            Kind::Folder => "Drop a .beat file onto this window, or type its path above.".to_owned(),
+            Kind::Folder => "Choose a file in it (Ctrl+O), or drop one onto the window.".to_owned(),
             Kind::Empty | Kind::Short { .. } => {
                 "Nothing can be shown of it. Run `onbeat replay` again; if the run is just starting, \
                  try again in a moment."

@@ -11,6 +11,7 @@ use eframe::egui::vec2;
 
 use crate::app::{Start, ViewerApp};
 use crate::arguments::{Arguments, PanelChoice};
+use crate::bars;
 use crate::headless::{self, Headless};
 use crate::output::{file, png};
 use crate::panels::PANELS;
@@ -31,7 +32,7 @@ pub fn run(arguments: Arguments, out: &Path) -> Result<(), String> {
         Some(PanelChoice::One(place)) => vec![(place, out.to_owned())],
         None => vec![(0, out.to_owned())],
     };
-    let own = arguments.runs.clone();
+    let (own, range) = (arguments.runs.clone(), arguments.range);
     let start = Start::from_arguments(arguments);
     let mut screen = Headless::new(size, scale);
     let mut app = ViewerApp::new(screen.context(), start);
@@ -51,6 +52,7 @@ pub fn run(arguments: Arguments, out: &Path) -> Result<(), String> {
         }
     }
     problems.extend(unshown(&app));
+    problems.extend(range.into_iter().flat_map(|range| missed(&app, range)));
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
@@ -67,6 +69,19 @@ fn unshown(app: &ViewerApp) -> Vec<String> {
         _ => None,
     });
     failed.collect()
+}
+
+/// Runs in which a range that was asked for is not: their pictures are of all of it.
+fn missed(app: &ViewerApp, (from, to): (f64, f64)) -> Vec<String> {
+    let without = app.tabs.all().iter().filter_map(|tab| match tab {
+        Tab::Open(open) if open.choices.range().is_none() => Some(format!(
+            "{}: nothing is in --range {from}..{to}: {}",
+            tab.path().display(),
+            bars::extent_words(open.choices.whole())
+        )),
+        _ => None,
+    });
+    without.collect()
 }
 
 /// `out.png` with a panel's name: `out-latency.png`.

@@ -236,11 +236,11 @@ impl Choices {
     }
 
     /// Chooses a range; what lies outside the run is cut off, and a range that misses it entirely
-    /// changes nothing.
-    pub fn choose(&mut self, range: TimeRange) {
-        if let Some(range) = range.clipped(self.extent) {
-            self.range = Some(range);
-        }
+    /// changes nothing. Says whether there was anything to choose.
+    pub fn choose(&mut self, range: TimeRange) -> bool {
+        let inside = range.clipped(self.extent);
+        self.range = inside.or(self.range);
+        inside.is_some()
     }
 
     /// Ends the stroke: chooses what it covered.

@@ -1,8 +1,11 @@
 //! Compare: this run and the others that are open, on the same axes, and what differs.
 
+use std::path::Path;
+
 use eframe::egui::{self, Align, ComboBox, Layout, RichText, ScrollArea, Sense, Ui, vec2};
 
-use super::{Other, Panel, Scene};
+use super::{Other, Panel, PanelWish, Scene};
+use crate::opened::OpenedRun;
 use crate::quantity;
 use crate::series::compare::{self, COLOURS, Curves, Deltas, LETTERS, Peer};
 use crate::series::number::Number;
@@ -38,7 +41,7 @@ const RUN_ROW: f32 = 22.0;
 
 fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     if scene.others.is_empty() {
-        nothing_ui(ui);
+        nothing_ui(ui, scene);
         return;
     }
     ui.spacing_mut().item_spacing.y = GUTTER;
@@ -72,18 +75,27 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
 }
 
 /// There is no other run.
-fn nothing_ui(ui: &mut Ui) {
+fn nothing_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
     let palette = Palette::of(ui);
+    let height = (ui.available_height() - theme::CARD_CHROME).max(160.0);
     theme::card(palette).show(ui, |ui| {
         ui.set_width(ui.available_width());
-        ui.set_min_height(220.0);
+        ui.set_min_height(height);
         ui.vertical_centered(|ui| {
-            ui.add_space(64.0);
+            ui.add_space(height * 0.3);
             ui.label(RichText::new("Nothing to compare with").font(Type::Heading.font()));
             ui.add_space(2.0 * GRID);
             let words = "Open a second run (Ctrl+O, or drop its file here): its distributions are \
                          drawn over this one's, and a table says what differs and how surely.";
-            ui.label(RichText::new(words).color(palette.weak));
+            ui.scope(|ui| {
+                ui.set_max_width(560.0);
+                let words = RichText::new(words).color(palette.weak);
+                ui.add(egui::Label::new(words).wrap().halign(Align::Center));
+            });
+            ui.add_space(GUTTER);
+            if ui.button("Open another run…").clicked() {
+                scene.wish.push(PanelWish::OpenRun);
+            }
         });
     });
 }
@@ -94,7 +106,7 @@ fn runs_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
         ui.set_width(ui.available_width());
         ui.spacing_mut().item_spacing.y = 0.0;
         let shown = scene.derived.subject();
-        run_ui(ui, 0, &shown.name(), shown);
+        run_ui(ui, 0, &own_name(shown, scene.others), shown);
         for (place, other) in scene.others.iter().take(LETTERS.len() - 1).enumerate() {
             run_ui(ui, place + 1, &other.name, &other.opened);
         }
@@ -106,8 +118,18 @@ fn runs_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
     });
 }
 
+/// The shown run's name, told apart from others of the same name like those are.
+fn own_name(shown: &OpenedRun, others: &[Other]) -> String {
+    let name = shown.name();
+    let folder = shown.path.parent().and_then(Path::file_name);
+    match folder.filter(|_| others.iter().any(|other| other.opened.name() == name)) {
+        Some(folder) => format!("{}/{name}", folder.to_string_lossy()),
+        None => name,
+    }
+}
+
 /// A run in the list: its letter in its colour, its name, its size.
-fn run_ui(ui: &mut Ui, place: usize, name: &str, opened: &crate::opened::OpenedRun) {
+fn run_ui(ui: &mut Ui, place: usize, name: &str, opened: &OpenedRun) {
     let palette = Palette::of(ui);
     let size = vec2(ui.available_width(), RUN_ROW);
     ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
@@ -205,7 +227,7 @@ fn deltas_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         let inner = (height - theme::CARD_CHROME).max(160.0);
         ui.set_min_height(inner);
         ui.spacing_mut().item_spacing.y = GRID;
-        let name = scene.derived.subject().name();
+        let name = own_name(scene.derived.subject(), scene.others);
         baseline_ui(ui, &name, scene.others, &mut scene.choices.compare.baseline);
         let Some(deltas) = deltas else {
             ui.add(egui::Spinner::new().size(16.0));

@@ -69,6 +69,8 @@ pub enum PanelWish {
     ShowPanel(usize),
     /// Let every number speak of the requests that this filter passes, and no others.
     Filter(String),
+    /// Choose another run to open.
+    OpenRun,
 }
 
 /// Another run that is open in this window.

@@ -10,7 +10,7 @@ use onbeat_shared::{
     run::State,
 };
 
-use super::{Panel, Scene, verdict};
+use super::{Panel, Scene, verdict, verdict::Held};
 use crate::fate::{Fate, outcome_words};
 use crate::opened::{OpenedRun, Stand};
 use crate::quantity::{self, NO_DATA};
@@ -44,14 +44,14 @@ const PLOT_CHROME: f32 = theme::CARD_CHROME + 2.0 * time_plot::HEADING + GUTTER;
 
 fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     ui.spacing_mut().item_spacing.y = GUTTER;
-    let stand = scene.derived.subject().stand;
+    let opened = scene.derived.subject();
     let known = scene.with_report(|report, fresh| {
         // Only the numbers are pale while newer ones are worked out; plots stay as usable as ever.
         ui.scope(|ui| {
             if !fresh {
                 ui.disable();
             }
-            verdict_ui(ui, report, &scene.choices.selection(), stand);
+            verdict_ui(ui, report, &scene.choices.selection(), opened);
             card::row_ui(ui, &headlines(report));
         });
     });
@@ -134,9 +134,9 @@ fn side_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
 }
 
 /// The verdict, before anything else.
-fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection, stand: Stand) {
+fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection, opened: &OpenedRun) {
     let palette = Palette::of(ui);
-    let verdict = verdict::Shown::of(report, selection, stand);
+    let verdict = verdict::Shown::of(report, selection, opened);
     let (colour, fill) = verdict.colours(palette);
     let verdict::Shown { held, headline, reasons } = verdict;
     let shown = theme::banner(fill, colour).show(ui, |ui| {
@@ -149,9 +149,11 @@ fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection, stand: Stand)
                 ui.horizontal_wrapped(|ui| {
                     ui.spacing_mut().item_spacing.x = 3.0 * GRID;
                     ui.label(RichText::new(&headline).font(Type::Heading.font()).color(colour));
-                    ui.label(RichText::new(schedule_words(report)).color(palette.text));
+                    if report.schedule.planned > 0 {
+                        ui.label(RichText::new(schedule_words(report)).color(palette.text));
+                    }
                 });
-                if held {
+                if held == Held::Yes {
                     ui.label(RichText::new(lateness_words(report)).color(palette.weak));
                 }
                 for reason in reasons {
@@ -197,19 +199,25 @@ fn lateness_words(report: &Report) -> String {
     }
 }
 
-/// A tick or a cross in a disc, so that the verdict does not hang on its colour.
-fn mark_ui(ui: &mut Ui, held: bool, colour: egui::Color32, on: egui::Color32) {
+/// A tick, a cross or a dash in a disc, so that the verdict does not hang on its colour.
+fn mark_ui(ui: &mut Ui, held: Held, colour: egui::Color32, on: egui::Color32) {
     let (rect, _) = ui.allocate_exact_size(vec2(24.0, 24.0), Sense::hover());
     let centre = rect.center();
     let painter = ui.painter();
     painter.circle_filled(centre, 11.0, colour);
     let stroke = Stroke::new(2.4, on);
     let at = |x: f32, y: f32| Pos2::new(centre.x + x, centre.y + y);
-    if held {
-        painter.line(vec![at(-5.0, 0.5), at(-1.5, 4.0), at(5.5, -4.0)], stroke);
-    } else {
-        painter.line_segment([at(-4.0, -4.0), at(4.0, 4.0)], stroke);
-        painter.line_segment([at(-4.0, 4.0), at(4.0, -4.0)], stroke);
+    match held {
+        Held::Yes => {
+            painter.line(vec![at(-5.0, 0.5), at(-1.5, 4.0), at(5.5, -4.0)], stroke);
+        }
+        Held::No => {
+            painter.line_segment([at(-4.0, -4.0), at(4.0, 4.0)], stroke);
+            painter.line_segment([at(-4.0, 4.0), at(4.0, -4.0)], stroke);
+        }
+        Held::Unknown | Held::Nothing => {
+            painter.line_segment([at(-5.0, 0.0), at(5.0, 0.0)], stroke);
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! what kind of run would, and where to look instead.
 
 use eframe::egui::{self, Align, Layout, RichText, Ui, vec2};
+use onbeat_shared::import;
 
 use super::{Panel, PanelWish, Scene};
 use crate::series::users::{Ask as UsersAsk, Below, Listing, Sort, listing};
@@ -63,12 +64,9 @@ fn without_users_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
         ui.set_min_height(height);
         ui.vertical_centered(|ui| {
             ui.add_space(height * 0.3);
-            ui.label(RichText::new("This run has no users").font(Type::Heading.font()));
+            let (heading, words) = nobody(import::measured_by(&scene.derived.subject().run));
+            ui.label(RichText::new(heading).font(Type::Heading.font()));
             ui.add_space(GRID);
-            let words = "Its requests were sent on a schedule. Users are simulated people who wait \
-                         for each answer before they go on; a run of an agentic trace has them \
-                         (onbeat replay --trace-directory …), and here stands what they did, how \
-                         many the ramp added and why, and who was held back by a limit.";
             ui.scope(|ui| {
                 ui.set_max_width(560.0);
                 let words = RichText::new(words).color(palette.weak);
@@ -80,6 +78,27 @@ fn without_users_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
             }
         });
     });
+}
+
+/// Why there are no users: heading and words.
+fn nobody(tool: Option<&str>) -> (&'static str, String) {
+    match tool {
+        Some(tool) => (
+            "No data about users",
+            format!(
+                "{tool}'s file lists requests. Whether users sent them, what a ramp decided and \
+                 who was held back by a limit is not in it."
+            ),
+        ),
+        None => (
+            "This run has no users",
+            "Its requests were sent on a schedule. Users are simulated people who wait for each \
+             answer before they go on; a run of an agentic trace has them (onbeat replay \
+             --trace-directory …), and here stands what they did, how many the ramp added and why, \
+             and who was held back by a limit."
+                .to_owned(),
+        ),
+    }
 }
 
 fn states_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {

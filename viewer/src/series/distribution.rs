@@ -262,7 +262,9 @@ impl Values<'_> {
         };
         match self.axis.scale {
             AxisScale::Log10 => {
-                format!("{} bins to a decade", quantity::number((1.0 / width).round()))
+                let bins = (1.0 / width).round();
+                let plural = if bins > 1.0 { "s" } else { "" };
+                format!("{} bin{plural} to a decade", quantity::number(bins))
             }
             AxisScale::Linear | AxisScale::Percentile => {
                 format!("bins of {}", self.axis.words(self.axis.value(width)))

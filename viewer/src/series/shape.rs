@@ -147,6 +147,7 @@ pub fn picture(opened: &OpenedRun, ask: &Ask) -> Picture {
     let trend = xy::trend(&mut pairs, GROUPS, GROUP_REQUESTS);
     let (line, band) = samples.trend_line(&trend);
     let marks = samples.marks(opened, ask, &part, shown.len());
+    let note = samples.note(&marks, shown.len(), band.is_some());
     Picture {
         lines: line.into_iter().collect(),
         bands: band.into_iter().collect(),
@@ -155,7 +156,7 @@ pub fn picture(opened: &OpenedRun, ask: &Ask) -> Picture {
         across: Across::Value(samples.across),
         reach: samples.whole.xs,
         table: rows(&trend, ask.pair),
-        note: samples.note(&marks, shown.len()),
+        note,
         summary: samples.summary(ask.pair, &trend),
         empty: samples.empty(ask.pair),
         marks,
@@ -292,7 +293,7 @@ impl Samples {
         (Some(line), Some(band))
     }
 
-    fn note(&self, marks: &Marks, shown: usize) -> String {
+    fn note(&self, marks: &Marks, shown: usize, band: bool) -> String {
         let requests = quantity::counted(shown as u64, "request");
         let how = match marks {
             Marks::Density(_) => ", darker where more are",
@@ -302,7 +303,8 @@ impl Samples {
             0 => String::new(),
             some => format!(", {} at zero not shown", quantity::count(some)),
         };
-        format!("{requests}{how}{unplaced}, band p10 to p90")
+        let band = if band { ", band p10 to p90" } else { "" };
+        format!("{requests}{how}{unplaced}{band}")
     }
 
     fn summary(&self, pair: Pair, trend: &[Spread]) -> String {

@@ -5,8 +5,8 @@
 //! everything here is the same in both.
 
 use eframe::egui::{
-    self, Layout, Pos2, Rangef, RichText, Sense, Spinner, TextureHandle, TextureOptions, Ui,
-    UiBuilder, pos2, vec2,
+    self, Align2, Layout, Pos2, Rangef, Rect, RichText, Sense, Spinner, TextureHandle,
+    TextureOptions, Ui, UiBuilder, pos2, vec2,
 };
 use egui_plot::{
     AxisHints, FilledArea, Line as PlotLine, LineStyle, MarkerShape, Plot, PlotImage, PlotPoint,
@@ -18,7 +18,7 @@ use super::{axis, table};
 use crate::series::picture::{
     Density, HeightAxis, Line, Look, MarkGroup, Marks, Picture, Shape, Sign,
 };
-use crate::theme::{self, AXIS_WIDTH, LINE_WIDTH, POINT_RADIUS, Palette, Type};
+use crate::theme::{self, AXIS_WIDTH, GRID, LINE_WIDTH, POINT_RADIUS, Palette, Type};
 
 /// How close the pointer must come to a request's mark (points).
 const HOVER_RADIUS: f32 = 8.0;
@@ -263,6 +263,18 @@ pub fn waiting_ui(ui: &mut Ui, height: f32) {
             .layout(Layout::centered_and_justified(egui::Direction::TopDown)),
     );
     inner.add(Spinner::new().size(22.0));
+}
+
+/// Why there is nothing, in the middle of a plot's frame.
+pub fn reason_ui(ui: &Ui, frame: Rect, reason: &str) {
+    let palette = Palette::of(ui);
+    let painter = ui.painter().with_clip_rect(frame.intersect(ui.clip_rect()));
+    let width = (frame.width() - 4.0 * GRID).max(4.0 * GRID);
+    let words = painter.layout(reason.to_owned(), Type::Body.font(), palette.weak, width);
+    let place = Align2::CENTER_CENTER.anchor_size(frame.center(), words.size());
+    // Grid lines do not go through the words.
+    painter.rect_filled(place.expand2(vec2(2.0 * GRID, GRID)), 3.0, palette.card);
+    painter.galley(place.min, words, palette.weak);
 }
 
 /// Why there is nothing, in a plot's place.

@@ -21,6 +21,8 @@ pub struct Headline {
     pub has_data: bool,
 }
 
+/// Room that the words beside a number need at least.
+const LEAST: f32 = 24.0;
 /// Height of a card's content.
 const HEIGHT: f32 = 66.0;
 
@@ -72,7 +74,8 @@ fn lines_ui(ui: &mut Ui, headline: &Headline) {
         let colour = if headline.has_data { palette.text } else { palette.weak };
         let value = RichText::new(&headline.value).font(Type::Value.font()).color(colour);
         ui.add(egui::Label::new(value).truncate());
-        if headline.has_data {
+        // Beside a very long number there is no room, and the card would grow over the next.
+        if headline.has_data && ui.available_width() > LEAST {
             ui.add(egui::Label::new(small(headline.which)).truncate());
         }
     });

@@ -3,8 +3,8 @@
 //! Only the rows in sight are asked for and drawn. The place in the table is kept as a number of
 //! rows, not of points: a million rows are more points than a 32-bit number can count. Each row is
 //! one node for screen readers and tests, which says all its cells. With the keyboard a cursor goes
-//! over the rows ([`GridKeys`]), and Enter is a click on its row. It knows no run and sorts nothing:
-//! clicks on headings and rows are given back to whoever draws it.
+//! over the rows ([`GridKeys`]), and Enter is a click on its row. It knows no run and sorts
+//! nothing: clicks on headings and rows are given back to whoever draws it.
 
 use eframe::egui::{
     self, Color32, EventFilter, FontSelection, Id, Key, Rect, Response, RichText, ScrollArea,
@@ -257,7 +257,7 @@ impl Grid<'_> {
         if let Some(ground) = ground {
             painter.rect_filled(line, 0.0, ground);
         }
-        let mut label = String::new();
+        let (mut label, mut cut) = (String::new(), None);
         let mut left = line.left();
         for (place, column) in self.columns.iter().enumerate() {
             let slot = Rect::from_min_size(
@@ -279,7 +279,10 @@ impl Grid<'_> {
             };
             let text = text.unwrap_or_else(|| NO_DATA_CELL.to_owned());
             let text = RichText::new(text).font(Type::Body.font()).color(colour);
-            cell_ui(ui, &painter, slot, text, column.is_text);
+            let is_cut = cell_ui(ui, &painter, slot, text, column.is_text);
+            if is_cut && response.hover_pos().is_some_and(|at| slot.contains(at)) {
+                cut = (self.cell)(row, place);
+            }
         }
         if chosen {
             let mark = line.with_max_x(line.left() + 3.0);
@@ -292,7 +295,10 @@ impl Grid<'_> {
         let selected = chosen || has_cursor;
         response
             .widget_info(|| WidgetInfo::selected(egui::Role::Row, true, selected, label.clone()));
-        response
+        match cut {
+            Some(words) => response.on_hover_text(words),
+            None => response,
+        }
     }
 
     fn heading_ui(&self, ui: &mut Ui, rect: Rect, stretch: f32) -> Option<usize> {
@@ -370,15 +376,17 @@ fn revealed(reveal: Option<usize>, first: f64, in_sight: f64) -> f64 {
     first.min(reveal - room).max((reveal + 1.0 + room - in_sight).ceil())
 }
 
-/// One text in its slot, cut where it is too long.
-fn cell_ui(ui: &Ui, painter: &egui::Painter, slot: Rect, text: RichText, is_text: bool) {
+/// One text in its slot, cut where it is too long. Gives whether it was.
+fn cell_ui(ui: &Ui, painter: &egui::Painter, slot: Rect, text: RichText, is_text: bool) -> bool {
     let room = slot.shrink2(vec2(1.5 * GRID, 0.0));
     let text = WidgetText::from(text);
     let font = FontSelection::Default;
     let galley = text.into_galley(ui, Some(TextWrapMode::Truncate), room.width(), font);
     let left = if is_text { room.left() } else { room.right() - galley.size().x };
     let top = room.center().y - galley.size().y / 2.0;
+    let is_cut = galley.elided;
     painter.galley(pos2(left, top), galley, Palette::of(ui).text);
+    is_cut
 }
 
 /// The first row after the wheel was turned over the table; the page around it does not move then.

@@ -5,7 +5,7 @@
 //! and the tests read it.
 
 use eframe::egui::{
-    self, Align, Layout, Rect, RichText, ScrollArea, Sense, Ui, UiBuilder, Vec2, vec2,
+    self, Align, Color32, Layout, Rect, RichText, ScrollArea, Sense, Ui, UiBuilder, Vec2, vec2,
 };
 
 use crate::theme::{GRID, Palette, ROW_HEIGHT, Type};
@@ -53,11 +53,12 @@ impl Table<'_> {
     /// Draws it in full, without scrolling. Where no column has a heading there is no such line.
     pub fn show(&self, ui: &mut Ui) {
         self.named(ui, |table, ui| {
+            let widths = table.widths(ui, true);
             if table.columns.iter().any(|column| !column.heading.is_empty()) {
-                table.heading_ui(ui);
+                table.heading_ui(ui, &widths);
             }
             for row in 0..table.rows {
-                table.row_ui(ui, row);
+                table.row_ui(ui, &widths, row);
             }
         });
     }
@@ -66,7 +67,8 @@ impl Table<'_> {
     pub fn show_scrolling(&self, ui: &mut Ui, height: f32) {
         self.named(ui, |table, ui| {
             ui.set_min_height(height);
-            table.heading_ui(ui);
+            let widths = table.widths(ui, false);
+            table.heading_ui(ui, &widths);
             let body = (height - ROW_HEIGHT - 1.0).max(ROW_HEIGHT);
             ScrollArea::vertical()
                 .id_salt(table.name)
@@ -74,8 +76,9 @@ impl Table<'_> {
                 .min_scrolled_height(body)
                 .auto_shrink([false, false])
                 .show_rows(ui, ROW_HEIGHT, table.rows, |ui, visible| {
+                    let widths = table.widths(ui, false);
                     for row in visible {
-                        table.row_ui(ui, row);
+                        table.row_ui(ui, &widths, row);
                     }
                 });
         });
@@ -95,9 +98,33 @@ impl Table<'_> {
         });
     }
 
-    fn heading_ui(&self, ui: &mut Ui) {
+    /// The columns' widths: their shares of the room. With `in_full`, where that would cut a text
+    /// that has room elsewhere, what others do not need is given to it.
+    fn widths(&self, ui: &Ui, in_full: bool) -> Vec<f32> {
+        let room = ui.available_width();
+        let total: f32 = self.columns.iter().map(|column| column.weight).sum();
+        let share = |column: &Column| room * column.weight / total.max(f32::MIN_POSITIVE);
+        let shares: Vec<f32> = self.columns.iter().map(share).collect();
+        if !in_full {
+            return shares;
+        }
+        let needs: Vec<f32> = (0..self.columns.len()).map(|place| self.need(ui, place)).collect();
+        fitted(&shares, &needs)
+    }
+
+    /// The width that no text of a column is cut in.
+    fn need(&self, ui: &Ui, place: usize) -> f32 {
+        let width = |text: String, font: Type| {
+            ui.painter().layout_no_wrap(text, font.font(), Color32::WHITE).size().x
+        };
+        let heading = width(self.columns[place].heading.clone(), Type::Small);
+        let cells = (0..self.rows).map(|row| width((self.cell)(row, place), Type::Body));
+        cells.fold(heading, f32::max) + 2.0 * GRID + 1.0
+    }
+
+    fn heading_ui(&self, ui: &mut Ui, widths: &[f32]) {
         let palette = Palette::of(ui);
-        let rect = self.line_ui(ui, |ui, place, column| {
+        let rect = self.line_ui(ui, widths, |ui, place, column| {
             let text = RichText::new(&column.heading).font(Type::Small.font()).color(palette.weak);
             ui.add(egui::Label::new(text).truncate().selectable(false));
             let _ = place;
@@ -106,13 +133,13 @@ impl Table<'_> {
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, stroke);
     }
 
-    fn row_ui(&self, ui: &mut Ui, row: usize) {
+    fn row_ui(&self, ui: &mut Ui, widths: &[f32], row: usize) {
         let palette = Palette::of(ui);
         if !row.is_multiple_of(2) {
             let rect = Rect::from_min_size(ui.cursor().min, vec2(ui.available_width(), ROW_HEIGHT));
             ui.painter().rect_filled(rect, 0.0, palette.stripe);
         }
-        self.line_ui(ui, |ui, place, _column| {
+        self.line_ui(ui, widths, |ui, place, _column| {
             let heading = self.row_headings && place == 0;
             let colour = if heading { palette.weak } else { palette.text };
             let text = RichText::new((self.cell)(row, place)).color(colour);
@@ -120,13 +147,16 @@ impl Table<'_> {
         });
     }
 
-    fn line_ui(&self, ui: &mut Ui, mut cell: impl FnMut(&mut Ui, usize, &Column)) -> Rect {
+    fn line_ui(
+        &self,
+        ui: &mut Ui,
+        widths: &[f32],
+        mut cell: impl FnMut(&mut Ui, usize, &Column),
+    ) -> Rect {
         let width = ui.available_width();
         let (rect, _) = ui.allocate_exact_size(vec2(width, ROW_HEIGHT), Sense::hover());
-        let total: f32 = self.columns.iter().map(|column| column.weight).sum();
         let mut left = rect.left();
-        for (place, column) in self.columns.iter().enumerate() {
-            let share = width * column.weight / total.max(f32::MIN_POSITIVE);
+        for (place, (column, &share)) in self.columns.iter().zip(widths).enumerate() {
             let slot = Rect::from_min_size(egui::pos2(left, rect.top()), vec2(share, ROW_HEIGHT));
             let inner = slot.shrink2(vec2(GRID, 0.0));
             let layout = if column.is_text {
@@ -139,5 +169,37 @@ impl Table<'_> {
             left += share;
         }
         rect
+    }
+}
+
+/// Shares of a line changed so that each is at least what it needs, as far as the others have more
+/// than they need.
+fn fitted(shares: &[f32], needs: &[f32]) -> Vec<f32> {
+    let pairs = || shares.iter().zip(needs);
+    let short: f32 = pairs().map(|(share, need)| (need - share).max(0.0)).sum();
+    let spare: f32 = pairs().map(|(share, need)| (share - need).max(0.0)).sum();
+    let moved = short.min(spare);
+    let part = |of: f32, all: f32| if all > 0.0 { moved * of / all } else { 0.0 };
+    pairs()
+        .map(|(share, need)| {
+            share + part((need - share).max(0.0), short) - part((share - need).max(0.0), spare)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitted;
+
+    #[test]
+    fn what_others_do_not_need_goes_to_the_column_that_is_short() {
+        assert_eq!(fitted(&[50.0, 50.0], &[20.0, 50.0]), [50.0, 50.0], "nothing is short");
+        assert_eq!(fitted(&[50.0, 50.0], &[20.0, 60.0]), [40.0, 60.0]);
+        assert_eq!(
+            fitted(&[40.0, 30.0, 30.0], &[20.0, 35.0, 20.0]),
+            [40.0 - 5.0 * 20.0 / 30.0, 35.0, 30.0 - 5.0 * 10.0 / 30.0]
+        );
+        assert_eq!(fitted(&[50.0, 50.0], &[45.0, 80.0]), [45.0, 55.0], "as far as there is room");
+        assert_eq!(fitted(&[50.0], &[80.0]), [50.0]);
     }
 }

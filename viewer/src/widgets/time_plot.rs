@@ -5,9 +5,7 @@
 //! come from the choices alone, so all time plots of a panel always show the same stretch; egui's
 //! own dragging and zooming is switched off. It computes nothing about the run.
 
-use eframe::egui::{
-    self, Align, Align2, Layout, Rangef, Response, RichText, Spinner, Stroke, Ui, vec2,
-};
+use eframe::egui::{self, Align, Layout, Response, RichText, Spinner, Stroke, Ui, vec2};
 use egui_plot::{AxisHints, PlotTransform};
 
 use super::clip::Sight;
@@ -44,6 +42,8 @@ pub struct TimePlot<'a> {
 /// What a plot needs above it: one line of controls, and the gap below that.
 pub const HEADING: f32 = HEADING_LINE + GRID;
 const HEADING_LINE: f32 = 26.0;
+/// Height of the labels of times.
+const LABELS: f32 = 14.0;
 
 impl TimePlot<'_> {
     /// Draws it. Gives the request whose mark was clicked.
@@ -103,7 +103,7 @@ impl TimePlot<'_> {
         let (from, to) = (seconds(view.start), seconds(view.end));
         let texture = canvas::density_texture(ui, self.id, picture);
         let plot = canvas::base_plot(self.id, self.height, palette)
-            .custom_x_axes(vec![time_axis(to, palette)])
+            .custom_x_axes(vec![time_axis()])
             .x_grid_spacer(|input| {
                 axis::time_marks(input.bounds.0, input.bounds.1, input.base_step_size)
             });
@@ -121,10 +121,10 @@ impl TimePlot<'_> {
             egui::StrokeKind::Inside,
         );
         let scale = scale_of(&shown.transform);
+        time_scale::labels_ui(ui, &scale, 0.0);
         time_scale::overlay_ui(ui, &scale, choices, palette);
         if let Some(reason) = &picture.empty {
-            let font = Type::Body.font();
-            ui.painter().text(frame.center(), Align2::CENTER_CENTER, reason, font, palette.weak);
+            canvas::reason_ui(ui, frame, reason);
         }
         rule::show(ui, self.title, &shown.transform, picture.axes(), self.rules);
         self.describe_to_reader(&response, picture);
@@ -178,12 +178,9 @@ pub(crate) fn table_button_ui(ui: &mut Ui, id: &'static str, title: &str, choice
     }
 }
 
-fn time_axis<'a>(end: f64, palette: &Palette) -> AxisHints<'a> {
-    AxisHints::new_x()
-        .formatter(move |mark, _range| axis::time_label(mark.value, mark.step_size, end))
-        .label_spacing(Rangef::new(1.0, 2.0))
-        .tick_label_color(palette.weak)
-        .tick_label_font(Type::Small.font())
+/// Room for the labels of times, which are written by [`time_scale::labels_ui`].
+fn time_axis<'a>() -> AxisHints<'a> {
+    AxisHints::new_x().formatter(|_mark, _range| String::new()).min_thickness(LABELS)
 }
 
 /// Where times stand in a plot.

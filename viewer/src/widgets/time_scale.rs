@@ -5,13 +5,15 @@
 //! a frame and the stretch of time that it stands for.
 
 use eframe::egui::{
-    self, CursorIcon, EventFilter, PointerButton, Pos2, Rect, Response, Stroke, Ui, Vec2, remap,
+    self, CursorIcon, EventFilter, PointerButton, Pos2, Rect, Response, Stroke, Ui, Vec2, pos2,
+    remap,
 };
 use onbeat_shared::units::RunNanos;
 
+use super::axis;
 use crate::series::picture::{instant_at, seconds};
 use crate::state::{Choices, Stroke as BrushStroke, TimeRange};
-use crate::theme::{self, Palette};
+use crate::theme::{self, GRID, Palette, Type};
 
 /// Wheel points that double the zoom.
 pub(super) const WHEEL_DOUBLING: f32 = 240.0;
@@ -68,6 +70,41 @@ impl TimeScale {
         }
         instant_at(remap(f64::from(inside), range, self.from..=self.to))
     }
+}
+
+/// The marks of the time axis: where, and what is written there.
+pub fn marks(scale: &TimeScale) -> Vec<(f32, String)> {
+    let per_point = (scale.to - scale.from) / f64::from(scale.frame.width().max(1.0));
+    let place = |mark: egui_plot::GridMark| {
+        let label = axis::time_label(mark.value, mark.step_size, scale.to);
+        (scale.x(instant_at(mark.value)), label)
+    };
+    axis::time_marks(scale.from, scale.to, per_point).into_iter().map(place).collect()
+}
+
+/// Writes the times `gap` points below the frame. None sticks out of it to the right, where its
+/// card ends, or to the left, where the lowest of the heights stands.
+pub fn labels_ui(ui: &Ui, scale: &TimeScale, gap: f32) {
+    let palette = Palette::of(ui);
+    let frame = scale.frame();
+    let mut taken = frame.left();
+    for (x, label) in marks(scale) {
+        let galley = ui.painter().layout_no_wrap(label, Type::Small.font(), palette.weak);
+        if let Some(left) = label_at(frame, x, galley.size().x, taken) {
+            taken = left + galley.size().x;
+            ui.painter().galley(pos2(left, frame.bottom() + gap), galley, palette.weak);
+        }
+    }
+}
+
+/// Where the label of a place begins: in its middle, or beside it at the frame's ends; nowhere if
+/// it would lie over what is `taken` to the left of it.
+fn label_at(frame: Rect, x: f32, width: f32, taken: f32) -> Option<f32> {
+    let is_first = taken <= frame.left();
+    let least = if is_first { frame.left() } else { taken + 2.0 * GRID };
+    let left = (x - width / 2.0).min(frame.right() - width);
+    let left = if is_first { left.max(least) } else { left };
+    (left >= least && left + width <= frame.right() + 0.5).then_some(left)
 }
 
 /// The chosen range, the stroke being drawn and the cursor, over what is shown.
@@ -214,6 +251,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn labels_stay_in_their_frame_and_apart() {
+        let frame = Rect::from_min_size(pos2(100.0, 20.0), vec2(200.0, 300.0));
+        let edge = frame.left();
+        assert_eq!(label_at(frame, 200.0, 40.0, edge), Some(180.0));
+        assert_eq!(label_at(frame, 104.0, 40.0, edge), Some(100.0), "not over the heights");
+        assert_eq!(label_at(frame, 299.0, 40.0, 180.0), Some(260.0), "not out of the card");
+        assert_eq!(label_at(frame, 200.0, 40.0, 176.0), None, "not over the one before");
+        assert_eq!(label_at(frame, 200.0, 240.0, edge), None, "no room at all");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! minus, F, comma and full stop. Every line's value at the pointer stands in the legend.
 
 use eframe::egui::{
-    self, Align, Align2, CursorIcon, Layout, Pos2, Rangef, Response, RichText, Spinner, Stroke, Ui,
-    Vec2, vec2,
+    self, Align, CursorIcon, Layout, Pos2, Rangef, Response, RichText, Spinner, Stroke, Ui, Vec2,
+    vec2,
 };
 use egui_plot::{AxisHints, Plot, PlotTransform};
 
@@ -135,8 +135,7 @@ impl XyPlot<'_> {
         let edge = Stroke::new(1.0, palette.edge);
         ui.painter().rect_stroke(frame, 0.0, edge, egui::StrokeKind::Inside);
         if let Some(reason) = &picture.empty {
-            let font = Type::Body.font();
-            ui.painter().text(frame.center(), Align2::CENTER_CENTER, reason, font, palette.weak);
+            canvas::reason_ui(ui, frame, reason);
         }
         if let Some(cursor) = view.cursor.filter(|_| !picture.lines.is_empty()) {
             let x = shown.transform.position_from_point_x(cursor);

@@ -9,6 +9,8 @@
 mod cache;
 mod compare;
 mod exports;
+mod extremes;
+mod foreign;
 mod grids;
 mod growing;
 mod lateness;
@@ -16,6 +18,7 @@ mod open;
 mod panels;
 mod pictures;
 mod plots;
+mod reach;
 mod requests;
 mod screenshots;
 mod shell;

@@ -240,6 +240,14 @@ fn type_range(play: &mut Play, text: &str) {
 }
 
 #[test]
+fn a_range_outside_the_run_says_so_and_stays_typed() {
+    let mut play = stage::with(vec![stage::usual()]);
+    type_range(&mut play, "9000..9001");
+    assert_eq!(play.state().choices().range(), None);
+    assert!(reads(&play, "Nothing is there: the run goes from") && reads(&play, "9000..9001"));
+}
+
+#[test]
 fn a_typed_range_changes_every_number() {
     let mut play = stage::with(vec![stage::usual()]);
     type_range(&mut play, "4..9.5");

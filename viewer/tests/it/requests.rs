@@ -238,6 +238,20 @@ fn every_number_speaks_of_what_passes_the_filter() {
     beginning(&play, Role::Group, "Verdict: The schedule held");
 }
 
+/// Nobody's schedule failed where there is no request.
+#[test]
+fn what_nothing_passes_has_no_verdict() {
+    for panel in ["Overview", "Lateness"] {
+        let mut play = stage::with(vec![stage::usual()]);
+        play.state_mut().app_mut().show_panel(panels::named(panel).expect("a panel"));
+        play.run();
+        type_filter(&mut play, "ttft > 99min");
+        beginning(&play, Role::Group, "Verdict: No request passes the filter");
+        assert!(!reads(&play, "did not hold") && !reads(&play, "check the trace"), "{panel}");
+        assert!(!reads(&play, "no data of no data"), "{panel}");
+    }
+}
+
 #[test]
 fn a_wrong_filter_says_where_and_leaves_the_last_one() {
     let mut play = play();

@@ -68,6 +68,16 @@ fn measured(path: &Path) -> ((u32, u32), usize) {
     ((info.width, info.height), colours.len())
 }
 
+/// A picture of the whole run must not pass for one of the range that was asked for.
+#[test]
+fn a_range_outside_the_run_is_no_success() {
+    let desk = Desk::new();
+    let ended = desk.shoot(&desk.run, &desk.path("a.png"), &["--range", "9000..9001"]);
+    assert!(!ended.status.success());
+    let words = words(&ended);
+    assert!(words.contains("nothing is in --range 9000..9001: the run goes from"), "{words}");
+}
+
 #[test]
 fn a_picture_needs_no_display_and_is_the_same_every_time() {
     let desk = Desk::new();

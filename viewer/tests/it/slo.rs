@@ -48,8 +48,7 @@ fn agrees(play: &Play) {
     let share = quantity::percent(found.good as f64 / found.of as f64);
     let card = label(&beginning(play, Role::Group, "Goodput: "));
     assert!(card.contains(&share), "{card} is not {share}");
-    let counts =
-        format!("{} of {} are good", quantity::count(found.good), quantity::count(found.of));
+    let counts = format!("{} of {}", quantity::count(found.good), quantity::count(found.of));
     assert!(card.contains(&counts), "{card} is not {counts}");
 }
 

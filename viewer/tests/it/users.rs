@@ -1,11 +1,12 @@
 //! The panel of users: its plots, its tables, and what it says of runs without users.
 
-use eframe::egui::{Key, ThemePreference, accesskit::Role};
+use eframe::egui::{self, Key, ThemePreference, accesskit::Role};
 use egui_kittest::{
     SnapshotResults,
     kittest::{NodeT as _, Queryable as _},
 };
 use onbeat_shared::log::{sample, sample_users};
+use onbeat_viewer::{series::users::listing, theme};
 
 use crate::pictures::{THEMES, compare, play};
 use crate::stage::{self, Play, beginning, label, plot, reads};
@@ -29,6 +30,32 @@ fn a_run_without_users_says_which_have_some() {
     play.get_by_label("See its sessions in the timeline").click();
     play.run();
     plot(&play, "Timeline");
+}
+
+/// On every screen; twice as fine a screen has letters of another width.
+#[test]
+fn no_heading_is_cut() {
+    for pixels_per_point in [1.0, 2.0] {
+        let ctx = egui::Context::default();
+        theme::install(&ctx, ThemePreference::Light);
+        ctx.set_pixels_per_point(pixels_per_point);
+        let all = [&listing::PERIODS[..], &listing::WAITS, &listing::PEOPLE];
+        for _ in 0..2 {
+            let output = ctx.run_ui(egui::RawInput::default(), |ui| {
+                for column in all.iter().copied().flatten() {
+                    let font = theme::Type::Small.font();
+                    let words = ui.painter().layout_no_wrap(
+                        column.heading.to_owned(),
+                        font,
+                        egui::Color32::WHITE,
+                    );
+                    let room = column.width - 3.0 * theme::GRID;
+                    assert!(words.size().x <= room, "{} in {room}", column.heading);
+                }
+            });
+            drop(output);
+        }
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use eframe::egui::{self, Align, Layout, RichText, ScrollArea, Ui, vec2};
 use onbeat_shared::{
+    import,
     metrics::{client_part::NOTABLE_SHARE, quantile::Statistic},
     units::CoreIndex,
 };
@@ -46,17 +47,26 @@ pub(super) fn show(ui: &mut Ui, scene: &mut Scene<'_>, figures: Option<&Figures>
             ui.label("…");
             return;
         };
-        match scene.choices.lateness.beside {
-            Beside::Stalls => stalls_ui(ui, scene.choices, figures, room),
-            Beside::Cores => cores_ui(ui, figures, room),
-            Beside::Client => scrolled(ui, room, |ui| client_ui(ui, figures)),
-            Beside::Clock => {
+        let foreign = import::measured_by(&scene.derived.subject().run);
+        match (scene.choices.lateness.beside, foreign) {
+            (Beside::Stalls, Some(tool)) => silent_ui(ui, tool, "when its host stalled"),
+            (Beside::Cores, Some(tool)) => silent_ui(ui, tool, "which core sent what"),
+            (Beside::Stalls, None) => stalls_ui(ui, scene.choices, figures, room),
+            (Beside::Cores, None) => cores_ui(ui, figures, room),
+            (Beside::Client, _) => scrolled(ui, room, |ui| client_ui(ui, figures)),
+            (Beside::Clock, _) => {
                 let run = &scene.derived.subject().run;
                 let facts = scene.with_report(|report, _fresh| facts::facts(run, report));
                 scrolled(ui, room, |ui| clock_ui(ui, &facts.unwrap_or_default()));
             }
         }
     });
+}
+
+/// What another tool's file does not tell.
+fn silent_ui(ui: &mut Ui, tool: &str, of: &str) {
+    let words = format!("No data: {tool}'s file does not say {of}.");
+    ui.label(RichText::new(words).color(Palette::of(ui).weak));
 }
 
 /// What may be taller than the room for it.

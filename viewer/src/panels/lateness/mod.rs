@@ -4,6 +4,7 @@ mod beside;
 
 use eframe::egui::{self, RichText, Ui};
 use onbeat_shared::{
+    import,
     metrics::{
         Report,
         client_part::NOTABLE_SHARE,
@@ -13,8 +14,8 @@ use onbeat_shared::{
     units::RunNanos,
 };
 
-use super::{Panel, PanelWish, Scene, verdict};
-use crate::opened::{OpenedRun, Stand};
+use super::{Panel, PanelWish, Scene, verdict, verdict::Held};
+use crate::opened::OpenedRun;
 use crate::quantity::{self, NO_DATA, NO_DATA_CELL};
 use crate::selection::Selection;
 use crate::series::axes::Direction;
@@ -52,13 +53,14 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     let order = scene.choices.lateness.order;
     let shown = scene.derived.ask(&Ask::Lateness(LatenessAsk::Figures { selection, order }));
     let figures = shown.answer.as_deref().and_then(Answer::lateness);
-    let stand = scene.derived.subject().stand;
+    let opened = scene.derived.subject();
+    let foreign = import::measured_by(&opened.run);
     scene.with_report(|report, fresh| {
         ui.scope(|ui| {
             ui.spacing_mut().item_spacing.y = GUTTER;
             stale::fade(ui, "lateness", fresh && shown.fresh);
-            verdict_ui(ui, report, &scene.choices.selection(), stand);
-            card::row_ui(ui, &headlines(report, figures));
+            verdict_ui(ui, report, &scene.choices.selection(), opened);
+            card::row_ui(ui, &headlines(report, figures, foreign.is_some()));
         });
     });
     if ui.available_width() < TWO_COLUMNS {
@@ -91,24 +93,28 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
 }
 
 /// One line: the verdict, and the bar it is held against.
-fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection, stand: Stand) {
+fn verdict_ui(ui: &mut Ui, report: &Report, selection: &Selection, opened: &OpenedRun) {
     let palette = Palette::of(ui);
-    let verdict = verdict::Shown::of(report, selection, stand);
+    let verdict = verdict::Shown::of(report, selection, opened);
     let (colour, fill) = verdict.colours(palette);
     let headline = &verdict.headline;
+    let bar = match verdict.held {
+        Held::Yes | Held::No => bar_words(report),
+        Held::Unknown | Held::Nothing => String::new(),
+    };
     let shown = theme::banner(fill, colour).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.spacing_mut().item_spacing.y = 3.0;
         ui.horizontal_wrapped(|ui| {
             ui.spacing_mut().item_spacing.x = 3.0 * GRID;
             ui.label(RichText::new(headline).font(Type::Heading.font()).color(colour));
-            ui.label(RichText::new(bar_words(report)).color(palette.text));
+            ui.label(RichText::new(&bar).color(palette.text));
         });
         for reason in verdict.reasons {
             ui.label(RichText::new(quantity::sentence(reason)).color(palette.text));
         }
     });
-    let label = format!("Verdict: {headline}. {}", bar_words(report));
+    let label = format!("Verdict: {headline}. {bar}");
     shown
         .response
         .widget_info(|| egui::WidgetInfo::labeled(egui::Role::Group, true, label.clone()));
@@ -135,10 +141,12 @@ fn micros(statistic: Option<&Statistic>, of: fn(&Statistic) -> f64) -> String {
     statistic.map_or_else(|| NO_DATA.to_owned(), |found| quantity::measured(of(found) * 1e3))
 }
 
-fn headlines(report: &Report, figures: Option<&Figures>) -> Vec<Headline> {
+/// The six numbers; of a `foreign` run, whose file knows nothing of host stalls, those that rest
+/// on them are missing.
+fn headlines(report: &Report, figures: Option<&Figures>, foreign: bool) -> Vec<Headline> {
     let schedule = &report.schedule;
-    let (all, outside) =
-        (schedule.lateness_us.as_ref(), schedule.lateness_outside_stalls_us.as_ref());
+    let all = schedule.lateness_us.as_ref();
+    let outside = schedule.lateness_outside_stalls_us.as_ref().filter(|_| !foreign);
     let mut headlines = vec![
         Headline {
             title: "Lateness",
@@ -166,13 +174,13 @@ fn headlines(report: &Report, figures: Option<&Figures>) -> Vec<Headline> {
             has_data: all.is_some(),
         },
     ];
-    headlines.push(beyond(report, figures));
-    headlines.push(stalls(report, figures));
+    headlines.push(beyond(report, figures, foreign));
+    headlines.push(if foreign { no_stalls() } else { stalls(report, figures) });
     headlines.push(client(figures));
     headlines
 }
 
-fn beyond(report: &Report, figures: Option<&Figures>) -> Headline {
+fn beyond(report: &Report, figures: Option<&Figures>, foreign: bool) -> Headline {
     let title = "Beyond the bar";
     let Some(figures) = figures else { return waiting(title) };
     let share = match figures.sent {
@@ -185,10 +193,26 @@ fn beyond(report: &Report, figures: Option<&Figures>) -> Headline {
         value: quantity::count(figures.beyond),
         more: match figures.beyond {
             0 => format!("none above {}", limit_words(report)),
+            _ if foreign => share,
             _ => format!("{share}, {} in stalls", quantity::count(figures.beyond_in_stalls)),
         },
         definition: "Requests that left later than the verdict's limit, whatever the cause",
         has_data: figures.sent > 0,
+    }
+}
+
+const STALLS: &str = "Host stalls";
+const STALL: &str = "Jumps of a sending core's own clock: the host took the processor away. A \
+                     request is hit if stalls explain half of its lateness or more";
+
+/// What another tool's file does not tell.
+fn no_stalls() -> Headline {
+    Headline {
+        title: STALLS,
+        value: NO_DATA.to_owned(),
+        more: "the file does not tell".to_owned(),
+        definition: STALL,
+        ..Headline::default()
     }
 }
 
@@ -197,7 +221,7 @@ fn stalls(report: &Report, figures: Option<&Figures>) -> Headline {
     let hit =
         figures.map_or_else(|| "…".to_owned(), |figures| quantity::counted(figures.hit, "request"));
     Headline {
-        title: "Host stalls",
+        title: STALLS,
         which: match stalls.max_ms {
             None => "",
             Some(_) if stalls.count == 1 => "stall",
@@ -210,8 +234,7 @@ fn stalls(report: &Report, figures: Option<&Figures>) -> Headline {
                 format!("≤ {}, {hit} hit", quantity::duration(longest * 1e6))
             }
         },
-        definition: "Jumps of a sending core's own clock: the host took the processor away. A \
-                     request is hit if stalls explain half of its lateness or more",
+        definition: STALL,
         has_data: true,
     }
 }
@@ -228,7 +251,7 @@ fn client(figures: Option<&Figures>) -> Headline {
         value: share(client.p99),
         more: match client.notable {
             _ if client.requests == 0 => "the log does not tell".to_owned(),
-            0 => format!("median {}, none > {notable}", share(client.p50)),
+            0 => format!("none above {notable}"),
             some => format!("{} above {notable}", quantity::counted(some, "request")),
         },
         definition: "Lateness, send time and host stalls before the first token, as a share of \
@@ -356,18 +379,19 @@ const ROWS: &[Row] = &[
 ];
 
 fn percentiles_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let foreign = import::measured_by(&scene.derived.subject().run).is_some();
     theme::card(Palette::of(ui)).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.spacing_mut().item_spacing.y = GRID;
         scene.with_report(|report, fresh| {
             stale::fade(ui, "percentiles", fresh);
             ui.label(RichText::new("Percentiles").font(Type::Title.font()));
-            percentile_table_ui(ui, report);
+            percentile_table_ui(ui, report, foreign);
         });
     });
 }
 
-fn percentile_table_ui(ui: &mut Ui, report: &Report) {
+fn percentile_table_ui(ui: &mut Ui, report: &Report, foreign: bool) {
     let columns = [
         Column::text("", 0.75),
         Column::number("all"),
@@ -383,13 +407,15 @@ fn percentile_table_ui(ui: &mut Ui, report: &Report) {
         &report.schedule.burst_lateness_us,
         &report.notes.lateness_in_stalls_us,
     ];
+    // Another tool's file says nothing of bursts and stalls.
+    let part = |place: usize| parts[place].as_ref().filter(|_| place == 0 || !foreign);
     let cell = |row: usize, column: usize| {
         let Some(place) = column.checked_sub(1) else {
             return if row == 0 { "count".to_owned() } else { ROWS[row - 1].0.to_owned() };
         };
-        match (parts[place], row) {
+        match (part(place), row) {
             (Some(found), 0) => quantity::count(found.count),
-            (None, 0) => "0".to_owned(),
+            (None, 0) if !foreign => "0".to_owned(),
             (Some(found), row) => quantity::measured(ROWS[row - 1].1(found) * 1e3),
             (None, _) => NO_DATA_CELL.to_owned(),
         }

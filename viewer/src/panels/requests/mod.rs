@@ -37,6 +37,8 @@ const TABLE_LEAST: f32 = 170.0;
 /// Below this width the details go under the table, with a height of their own.
 const TWO_PARTS: f32 = 700.0;
 const HEADING: f32 = 26.0 + GRID;
+/// Room that the words about keys need.
+const HINT_WIDTH: f32 = 300.0;
 
 fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     ui.spacing_mut().item_spacing.y = GUTTER;
@@ -109,7 +111,9 @@ fn heading_ui(
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             columns_ui(ui, &mut choices.requests, run);
             let hint = "↑ ↓ choose, Enter details, N and P along the session";
-            ui.label(RichText::new(hint).font(Type::Small.font()).color(palette.weak));
+            if ui.available_width() > HINT_WIDTH {
+                ui.label(RichText::new(hint).font(Type::Small.font()).color(palette.weak));
+            }
         });
     });
 }

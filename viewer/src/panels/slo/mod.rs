@@ -117,7 +117,7 @@ fn headlines(figures: Option<&Figures>) -> Vec<Headline> {
             title: "Goodput",
             which: "of requests",
             value: share(figures.share),
-            more: format!("{good} of {of} are good"),
+            more: format!("{good} of {of}"),
             definition: "Successful requests that meet every goal, as a share of those that ended \
                          by themselves (failures included) or were cancelled by the plan",
             has_data: figures.share.is_some(),

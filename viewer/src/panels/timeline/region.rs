@@ -11,7 +11,6 @@ use super::{draw::Sheet, legend};
 use crate::keys;
 use crate::panels::{PanelWish, Scene};
 use crate::quantity;
-use crate::series::picture::seconds;
 use crate::series::timeline::{
     self,
     bars::{Body, Lane, Shown},
@@ -21,7 +20,7 @@ use crate::series::{Answer, Ask};
 use crate::state::TimeRange;
 use crate::theme::{GRID, LANE_HEIGHT, Palette, Type};
 use crate::widgets::{
-    axis, scroll_bar,
+    canvas, scroll_bar,
     time_scale::{self, TimeScale},
 };
 
@@ -69,7 +68,7 @@ pub(super) fn show(ui: &mut Ui, scene: &mut Scene<'_>, height: f32, id: &'static
     let column = Rect::from_min_max(all.min, pos2(frame.left(), frame.bottom()));
     names_ui(ui, scene, lanes, &rows, column);
     let response = bars_ui(ui, scene, lanes, &rows, &scale, id);
-    axis_ui(ui, &scale);
+    time_scale::labels_ui(ui, &scale, 3.0);
     if lanes.empty.is_none() && !is_something_there(lanes, &rows, view) {
         elsewhere_ui(ui, scene, frame, page);
     }
@@ -219,15 +218,14 @@ fn bars_ui(
     let frame = rows.frame;
     let response = ui.interact(frame, ui.scope_id().with(id), Sense::click_and_drag());
     let painter = ui.painter().with_clip_rect(frame.intersect(ui.clip_rect()));
-    for (x, _) in marks(scale) {
+    for (x, _) in time_scale::marks(scale) {
         painter.vline(x, frame.y_range(), Stroke::new(1.0, palette.grid));
     }
     Sheet::new(palette, *scale, *rows, ui.ctx().pixels_per_point()).draw(&painter, lanes);
     let edge = Stroke::new(1.0, palette.edge);
     ui.painter().rect_stroke(frame, 0.0, edge, egui::StrokeKind::Inside);
     if let Some(reason) = &lanes.empty {
-        let font = Type::Body.font();
-        painter.text(frame.center(), Align2::CENTER_CENTER, reason, font, palette.weak);
+        canvas::reason_ui(ui, frame, reason);
     }
     let label = format!("Timeline plot. {}", lanes.summary);
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, label.clone()));
@@ -327,32 +325,4 @@ fn crowd_words(lane: &Lane, step: usize) -> String {
         number(found.decoding),
         number(found.whole),
     )
-}
-
-/// The marks of the time axis: where, and what is written there.
-fn marks(scale: &TimeScale) -> Vec<(f32, String)> {
-    let frame = scale.frame();
-    let (from, to) = (scale.time_at(frame.left_top()), scale.time_at(frame.right_top()));
-    let (start, end) = (seconds(from), seconds(to));
-    let per_point = (end - start) / f64::from(frame.width().max(1.0));
-    let place = |mark: egui_plot::GridMark| {
-        let x = scale.x(crate::series::picture::instant_at(mark.value));
-        (x, axis::time_label(mark.value, mark.step_size, end))
-    };
-    axis::time_marks(start, end, per_point).into_iter().map(place).collect()
-}
-
-fn axis_ui(ui: &Ui, scale: &TimeScale) {
-    let palette = Palette::of(ui);
-    let frame = scale.frame();
-    let mut free = frame.left() - 30.0;
-    for (x, label) in marks(scale) {
-        let font = Type::Small.font();
-        let galley = ui.painter().layout_no_wrap(label, font, palette.weak);
-        let left = (x - galley.size().x / 2.0).min(frame.right() - galley.size().x);
-        if left >= free {
-            free = left + galley.size().x + 2.0 * GRID;
-            ui.painter().galley(pos2(left, frame.bottom() + 3.0), galley, palette.weak);
-        }
-    }
 }

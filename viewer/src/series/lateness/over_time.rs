@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use egui_plot::PlotPoint;
 use onbeat_shared::{
+    import,
     metrics::{lateness::lateness_ns, quantile},
     units::{CoreIndex, RunNanos},
 };
@@ -285,6 +286,7 @@ fn rows(opened: &OpenedRun, shown: &[Left], view: TimeRange) -> Rows {
         Heading::new("host stalls", Cell::Number),
         Heading::new("longest stall", Cell::Duration),
     ]);
+    let silent = import::measured_by(&opened.run).is_some();
     let mut stalls = vec![(0_u64, None::<u64>); steps.count];
     for stall in opened.run.stalls.all() {
         if let Some(place) = steps.place(stall.start) {
@@ -303,7 +305,7 @@ fn rows(opened: &OpenedRun, shown: &[Left], view: TimeRange) -> Rows {
             quantile::percentile(&inside, 0.50),
             quantile::percentile(&inside, 0.99),
             inside.last().copied(),
-            Some(count as f64),
+            Some(count as f64).filter(|_| !silent),
             longest.map(|length| length as f64),
         ]);
     }
@@ -312,7 +314,10 @@ fn rows(opened: &OpenedRun, shown: &[Left], view: TimeRange) -> Rows {
 
 fn note(opened: &OpenedRun, shown: &[Left], view: TimeRange) -> String {
     let (stalls, _) = stalls_in(opened, view);
-    let stalls = format!("{} shaded", quantity::counted(stalls, "host stall"));
+    let stalls = match import::measured_by(&opened.run) {
+        None => format!("{} shaded", quantity::counted(stalls, "host stall")),
+        Some(_) => "host stalls not known".to_owned(),
+    };
     let at_once = shown.iter().filter(|left| left.late <= 0.0).count() as u64;
     if at_once > 0 {
         let at_once = quantity::count(at_once);
@@ -329,6 +334,7 @@ fn summary(opened: &OpenedRun, shown: &[Left], view: TimeRange) -> String {
     let Some(latest) = latest else { return format!("{stretch}: no data.") };
     let (stalls, longest) = stalls_in(opened, view);
     let stalls = match stalls {
+        _ if import::measured_by(&opened.run).is_some() => "host stalls not known".to_owned(),
         0 => "no host stall".to_owned(),
         some => format!(
             "{}, {} at most",

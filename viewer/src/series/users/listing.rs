@@ -30,7 +30,7 @@ const fn text(heading: &'static str, width: f32, about: &'static str) -> GridCol
 
 /// The columns of the table of periods.
 pub const PERIODS: [GridColumn; 16] = [
-    number("No.", 30.0, "Number of the period, from 1"),
+    number("No.", 32.0, "Number of the period, from 1"),
     number("Until", 52.0, "When it ended, from the schedule's zero"),
     number("Users", 44.0, "Users and sub-agents present at its end"),
     number("Active", 46.0, "Of those: a request ended in it or is in flight at its end"),
@@ -38,14 +38,14 @@ pub const PERIODS: [GridColumn; 16] = [
     number("Limited", 52.0, "Of those: held back by a limit at any time in it"),
     number("TTFT p50", 68.0, "Time to first token, median"),
     number("TTFT p95", 76.0, "Time to first token, 95th percentile"),
-    number("Req./s", 46.0, "Successful requests per second"),
+    number("Req./s", 50.0, "Successful requests per second"),
     number("Input/s", 56.0, "Input tokens per second, at the first token"),
     number("Output/s", 64.0, "Output tokens per second, when their chunk arrived"),
     number("In flight", 54.0, "Requests in flight at its end"),
-    number("New tokens", 74.0, "Tokens that no cache can have had: what the budget counts"),
+    number("New tokens", 80.0, "Tokens that no cache can have had: what the budget counts"),
     number("Work. set", 62.0, "Tokens of all blocks that were used lately"),
     number("Added", 46.0, "Users that the ramp added at its end"),
-    text("Because", 244.0, "Why the ramp added users, or did not"),
+    text("Because", 232.0, "Why the ramp added users, or did not"),
 ];
 
 /// The column of [`WAITS`] with the time.
@@ -113,7 +113,10 @@ pub fn period_cell(period: &Period, limit_ms: Option<f64>, column: usize) -> Opt
         12 => ramp.map(|ramp| tokens(ramp.new_tokens as f64)),
         13 => ramp.map(|ramp| tokens(ramp.working_set_tokens as f64)),
         14 => ramp.map(|ramp| count(ramp.added)),
-        _ => ramp.map(|ramp| ramp.reason.words().to_owned()),
+        _ => ramp.map(|ramp| {
+            let reason = ramp.reason;
+            format!("{}{}", reason.link(ramp.added.into()), reason.words())
+        }),
     }
 }
 
@@ -257,7 +260,10 @@ pub fn filter_of(opened: &OpenedRun, place: u32) -> Option<String> {
 mod tests {
     use std::path::PathBuf;
 
-    use onbeat_shared::{log::sample_users, run::Run};
+    use onbeat_shared::{
+        log::{RampReason, sample_users},
+        run::Run,
+    };
 
     use super::*;
     use crate::filter::Filter;
@@ -270,6 +276,22 @@ mod tests {
 
     fn sort(column: usize, descending: bool) -> Sort {
         Sort { column, descending }
+    }
+
+    /// Where users were added, a reason that ends a ramp is why there were not more.
+    #[test]
+    fn a_period_says_why_there_were_not_more() {
+        let opened = opened();
+        let periods = opened.people.periods(&opened);
+        let mut period = periods.first().expect("a period").clone();
+        let mut ramp = period.ramp.expect("a decision");
+        ramp.reason = RampReason::MaxUsers;
+        for (added, words) in [(0, "as many users as may be"), (3, "then as many users as may be")]
+        {
+            ramp.added = added;
+            period.ramp = Some(ramp);
+            assert_eq!(period_cell(&period, None, PERIODS.len() - 1).as_deref(), Some(words));
+        }
     }
 
     #[test]

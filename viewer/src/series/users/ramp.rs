@@ -83,6 +83,8 @@ fn words(opened: &OpenedRun, decision: &Assessment) -> String {
         |ttft| format!("TTFT {}", quantity::measured(ttft as f64)),
     );
     let of = limit.map(|limit| format!(" of {} allowed", quantity::duration(limit as f64)));
+    let reason = decision.reason;
+    let reason = format!("{}{}", reason.link(decision.added.into()), reason.words());
     let headroom = decision
         .headroom
         .map(|share| format!(", headroom {}", quantity::percent(f64::from(share))));
@@ -93,7 +95,7 @@ fn words(opened: &OpenedRun, decision: &Assessment) -> String {
             0 => "no user added".to_owned(),
             some => format!("{} added", counted(some.into(), "user")),
         },
-        quantity::sentence(decision.reason.words()),
+        quantity::sentence(&reason),
         of.unwrap_or_default(),
         headroom.unwrap_or_default(),
         counted(decision.users.into(), "user"),
