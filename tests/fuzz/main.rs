@@ -6,8 +6,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tests::fuzz::memory::Counting;
 use tests::fuzz::runner::{self, Report, Work};
 use tests::fuzz::{TARGETS, Target, target};
+
+/// Memory is counted: an input that makes a reader ask for too much of it is a finding.
+#[global_allocator]
+static MEMORY: Counting = Counting;
 
 const USAGE: &str = "usage: fuzz list
        fuzz TARGET|all [--runs N] [--seconds N] [--seed N] [--first N] [--threads N] [--out DIR]

@@ -13,9 +13,12 @@
 //! There is no coverage feedback: what gets behind the first few checks does so because its
 //! generator knows the grammar.
 
+mod log;
+pub mod memory;
 pub mod mutation;
 pub mod runner;
 pub mod seeds;
+mod traces;
 mod wire;
 
 use onbeat_shared::dice::Dice;
@@ -53,6 +56,9 @@ pub struct Target {
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
+    log::LOG,
+    traces::TRACES,
+    traces::COLUMNS,
     wire::ANSWER,
     wire::HEAD,
     wire::CHUNKED,
