@@ -2,10 +2,12 @@
 
 mod ahead;
 mod cancelling;
+mod clocks;
 mod closing;
 mod connecting;
 mod determinism;
 mod encrypted;
+mod enduring;
 mod exporting;
 mod faults;
 mod fuzzing;
