@@ -115,10 +115,11 @@ impl Subject for AgainstHyper {
 fn same(ours: &Told, theirs: &Told, complete: bool) -> bool {
     let (class, decoded) = (ours.class(), theirs.class());
     if complete || decoded != Class::ResetMidAnswer {
-        return class == decoded && ours.same_content(theirs);
+        let sound = complete || !ours.end().reusable;
+        return sound && class == decoded && ours.same_content(theirs);
     }
     let broken = [Class::TruncatedBody, Class::ResetMidAnswer, Class::BadFraming, Class::OverLimit];
-    broken.contains(&class) && ours.same_content(theirs)
+    broken.contains(&class) && !ours.end().reusable && ours.same_content(theirs)
 }
 
 /// Why hyper has no head where we have one.

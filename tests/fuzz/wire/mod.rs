@@ -80,6 +80,6 @@ pub(super) const EVENTSOURCE: Target = Target {
 pub(super) const CAPS: Target = Target {
     name: "caps",
     about: "sizes around every cap: refused above, read below, whatever the pieces",
-    short_runs: 100,
+    short_runs: 60,
     make: || Box::new(caps::Caps::new()),
 };
