@@ -126,7 +126,8 @@ fn a_unix_socket_whose_queue_is_full_is_waited_for() {
 #[test]
 fn connections_that_a_unix_server_never_accepts_end_at_the_connect_limit() {
     for driver in drivers() {
-        let server = Local::start(1, Duration::from_secs(2), |_, _| {});
+        // It accepts nothing until the run is over.
+        let server = Local::start(1, Duration::from_secs(60), |_, _| {});
         let mut scenario = Scenario::new(&mooncake(3, 1, 10, 2));
         scenario.config.driver = Some(driver);
         scenario.config.way.unix_socket = Some(server.path());
@@ -240,4 +241,47 @@ fn an_address_that_is_not_ours_is_refused_before_anything_is_sent() {
     let error = scenario.fail();
     assert!(error.to_string().contains("no address of this host"), "{error}");
     assert_eq!(error.exit_code(), 2);
+}
+
+#[test]
+fn a_dead_first_address_costs_a_try_before_the_run_and_nothing_in_it() {
+    for driver in drivers() {
+        // This host's name has two addresses, and only the second one is listened on.
+        let Ok(listener) = std::net::TcpListener::bind(("::1", 0)) else { return };
+        let port = listener.local_addr().expect("it is bound").port();
+        let ended = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&ended);
+        let acceptor = std::thread::Builder::new().name("second".to_owned()).spawn(move || {
+            play(listener.incoming(), &over, |_, mut stream| {
+                while request(&mut stream).is_some() {
+                    answer(&mut stream, &good_stream());
+                }
+            });
+        });
+        let mut scenario = Scenario::new(&mooncake(10, 5, 10, 2));
+        scenario.config.driver = Some(driver);
+        scenario.config.warm_connections = Some(3);
+        scenario.config.target =
+            onbeat::net::target::Target::parse(&format!("localhost:{port}")).expect("a URL");
+        let run = ends(move || scenario.run_as_meant());
+        assert_eq!(classes(&run), ["ok"; 10]);
+        // Whoever opens one in the run knows which address answers.
+        assert!(run.connects.iter().all(|connect| connect.class == Class::Ok));
+        ended.store(true, Ordering::Release);
+        drop(std::net::TcpStream::connect(("::1", port)));
+        acceptor.expect("a thread").join().expect("it ends");
+    }
+}
+
+#[test]
+fn a_host_that_nobody_knows_is_refused_before_anything_is_sent() {
+    let mut scenario = Scenario::new(&mooncake(1, 1, 10, 2));
+    // A name that never is anybody's (RFC 6761).
+    scenario.config.target =
+        onbeat::net::target::Target::parse("http://nobody.invalid:8000").expect("a URL");
+    let log = scenario.log_path();
+    let error = ends(move || scenario.fail());
+    assert_eq!(error.exit_code(), 2);
+    assert!(error.to_string().contains("\"nobody.invalid\" of --url could not"), "{error}");
+    assert!(!log.exists(), "a run that did not start leaves no log");
 }

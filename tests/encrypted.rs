@@ -2,7 +2,7 @@
 //! end is taken.
 
 use std::io::{Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -232,9 +232,37 @@ fn faults_of_the_certificate_are_named_before_anything_is_sent() {
     }
 }
 
+/// The server's end of a connection, and all that came in through it.
+struct Tapped(TcpStream, Arc<Mutex<Vec<u8>>>);
+
+impl Read for Tapped {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.0.read(buffer)?;
+        self.1.lock().expect("nobody panics with it").extend_from_slice(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+impl Write for Tapped {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for Tapped {
+    fn drop(&mut self) {
+        // Whatever else the client has to say.
+        let _ = std::io::copy(self, &mut std::io::sink());
+    }
+}
+
 #[test]
 fn faults_of_the_handshake_are_named_before_anything_is_sent() {
-    type Script = fn(std::net::TcpStream);
+    type Script = fn(Tapped);
     const SCRIPTS: [(Script, &str); 4] = [
         (
             |mut stream| {
@@ -264,13 +292,22 @@ fn faults_of_the_handshake_are_named_before_anything_is_sent() {
     ];
     let authority = Authority::new();
     for (script, words) in SCRIPTS {
+        let heard: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let tap = Arc::clone(&heard);
         let server = Scripted::start(move |_, stream| {
             // A server that waits for a whole HTTP head does not wait for ever.
             let _ = stream.set_read_timeout(Some(std::time::Duration::from_millis(200)));
-            script(stream);
+            script(Tapped(stream, Arc::clone(&tap)));
         });
-        let said = refused(towards(server.address, &authority, &mooncake(2, 1, 10, 2)));
+        let mut scenario = towards(server.address, &authority, &mooncake(2, 1, 10, 2));
+        scenario.config.render.api_key = Some(onbeat::render::Secret::new("CANARY"));
+        let said = refused(scenario);
         assert!(said.contains(words), "{said}");
+        let heard = heard.lock().expect("nobody panics with it");
+        assert_eq!(heard.first(), Some(&0x16), "the client's first words are TLS");
+        for secret in [&b"CANARY"[..], b"POST "] {
+            assert!(!heard.windows(secret.len()).any(|part| part == secret), "{words}");
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The real binary: exit codes, help, pipes, signals, and what a killed run leaves behind.
 
+mod canaries;
 mod documented;
+mod trust;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -1,9 +1,10 @@
-//! `cargo x setup`: installs the Debian packages that building, running and testing need.
+//! `cargo x setup`: installs what building, running, testing and checking need.
 //!
-//! [`PACKAGES`] is the one list, with the reason for each; README and CI use it through this verb.
-//! Only missing packages are installed, with `apt-get`, through `sudo` when not root. `--check`
-//! only lists them. On a system without `apt-get` it prints what to look for and changes nothing.
-//! It does not install Rust: Cargo is what runs this program.
+//! [`PACKAGES`] is the one list of Debian packages, with the reason for each; README and CI use it
+//! through this verb. Only missing packages are installed, with `apt-get`, through `sudo` when not
+//! root. On a system without `apt-get` it prints what to look for. Cargo installs cargo-deny, in
+//! the one version that the checks were written for; tests go without it. `--check` only lists what
+//! is missing. It does not install Rust: Cargo is what runs this program.
 
 use std::path::Path;
 use std::process::Command;
@@ -39,10 +40,13 @@ const PACKAGES: &[(&str, Need, &str)] = &[
     ("xvfb", Need::Test, "the viewer's real window is opened on a screen in memory"),
 ];
 
+/// The version of cargo-deny that `.deny.toml` is written for.
+const DENY_VERSION: &str = "0.20.2";
+
 /// Entry point.
-pub(crate) fn run(_root: &Path, arguments: &[String]) -> Result<(), String> {
+pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     match arguments {
-        [] => ensure(),
+        [] => ensure().and_then(|()| ensure_deny(root)),
         [one] if one == "--check" => check(),
         _ => Err("takes only --check".to_owned()),
     }
@@ -51,12 +55,18 @@ pub(crate) fn run(_root: &Path, arguments: &[String]) -> Result<(), String> {
 /// Lists what is missing; an error when something is, with the command that installs it.
 fn check() -> Result<(), String> {
     let missing = missing(installed);
-    if missing.is_empty() {
-        println!("setup: all {} packages are installed", PACKAGES.len());
+    let has_deny = has_deny();
+    if missing.is_empty() && has_deny {
+        println!("setup: all {} packages and cargo-deny are installed", PACKAGES.len());
         return Ok(());
     }
-    print_missing(&missing);
-    Err("packages are missing; install them with: cargo x setup".to_owned())
+    if !missing.is_empty() {
+        print_missing(&missing);
+    }
+    if !has_deny {
+        println!("setup: missing cargo-deny {DENY_VERSION}, for `cargo x ci` only");
+    }
+    Err("something is missing; install it with: cargo x setup".to_owned())
 }
 
 /// Installs what is missing. Does nothing, and asks nothing, when all is there.
@@ -75,6 +85,30 @@ pub(crate) fn ensure() -> Result<(), String> {
     process::run(
         apt_get()?.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(missing),
     )
+}
+
+/// Installs cargo-deny, unoptimised: that takes a minute instead of five, and it runs for seconds.
+fn ensure_deny(root: &Path) -> Result<(), String> {
+    if has_deny() {
+        return Ok(());
+    }
+    println!("setup: installing cargo-deny {DENY_VERSION} with Cargo");
+    let package = format!("cargo-deny@{DENY_VERSION}");
+    process::run(
+        process::cargo(root)
+            .args(["install", "--locked", "--debug", "--quiet", &package])
+            .env("CARGO_PROFILE_DEV_DEBUG", "0"),
+    )
+}
+
+/// Whether that version of cargo-deny is there.
+fn has_deny() -> bool {
+    let asked = Command::new("cargo-deny").arg("--version").output();
+    asked.is_ok_and(|answer| is_deny(&String::from_utf8_lossy(&answer.stdout)))
+}
+
+fn is_deny(version: &str) -> bool {
+    version.split_whitespace().nth(1) == Some(DENY_VERSION)
 }
 
 /// The names for which `installed` says no, in the table's order.
@@ -140,6 +174,12 @@ mod tests {
                 "{name} is listed twice"
             );
         }
+    }
+
+    #[test]
+    fn another_version_of_cargo_deny_is_replaced() {
+        assert!(is_deny("cargo-deny 0.20.2\n"));
+        assert!(!is_deny("cargo-deny 0.14.2\n") && !is_deny(""));
     }
 
     #[test]

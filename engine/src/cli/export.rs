@@ -233,8 +233,9 @@ pub(super) fn to_file(
     })
 }
 
-/// A new file that only its owner may read, and its name until the table is whole: `path` itself, or one beside it while an
-/// older file keeps that name. Nothing that was there before is ever written to or taken away.
+/// A new file that only its owner may read, and its name until the table is whole: `path` itself,
+/// or one beside it while an older file keeps that name. Nothing that was there before is ever
+/// written to or taken away.
 fn claim(path: &Path, force: bool) -> Result<(File, PathBuf), EngineError> {
     let place = if may_write(path, force)? { beside(path) } else { path.to_owned() };
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&place);

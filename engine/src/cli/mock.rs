@@ -178,6 +178,7 @@ impl Args {
 
     fn address(&self) -> Result<SocketAddr, EngineError> {
         let host = self.host.trim_start_matches('[').trim_end_matches(']');
+        #[expect(clippy::disallowed_methods, reason = "where the mock listens, before it does")]
         let found = (host, self.port).to_socket_addrs().ok().and_then(|mut all| all.next());
         found.ok_or_else(|| {
             EngineError::Usage(format!("--host {}: not an address or a known name", self.host))

@@ -12,7 +12,7 @@ use std::path::Path;
 /// `MPOL_PREFERRED`: this node while it has room, others after that.
 const PREFERRED: libc::c_int = 1;
 /// Nodes that one word of a mask holds.
-const NODES_MAX: u32 = 64;
+const NODES_MAX: u32 = libc::c_ulong::BITS;
 
 /// What came of asking.
 #[derive(Debug)]
@@ -95,8 +95,8 @@ fn set_policy(node: u32) -> io::Result<()> {
     let mask: libc::c_ulong = 1 << node;
     // The kernel reads one bit less than it is told.
     let bits = libc::c_ulong::from(NODES_MAX) + 1;
-    // SAFETY: the kernel reads one word from the mask during the call, and a policy changes only
-    // where memory that is not yet there will come from.
+    // SAFETY: the kernel reads one word from the mask during the call, which is as many bits as it
+    // is told of, and a policy changes only where memory that is not yet there will come from.
     match unsafe { libc::syscall(libc::SYS_set_mempolicy, PREFERRED, &raw const mask, bits) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -136,6 +136,7 @@ impl Target {
     /// When the name is unknown.
     pub fn resolve(&self) -> Result<Vec<SocketAddr>, TargetError> {
         let name = self.host.trim_start_matches('[').trim_end_matches(']');
+        #[expect(clippy::disallowed_methods, reason = "the one lookup, before zero")]
         let found = (name, self.port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
         match found {
             Ok(mut addresses) if !addresses.is_empty() => {

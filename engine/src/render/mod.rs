@@ -25,6 +25,7 @@ mod memory;
 pub mod options;
 mod page;
 mod replies;
+pub mod echo;
 pub mod secret;
 pub mod supply;
 pub mod users;

@@ -98,6 +98,8 @@ pub struct RenderOptions {
     pub api_key: Option<Secret>,
     /// What else is to be cut out of what servers say, besides key, headers and query.
     pub more_secrets: Vec<Secret>,
+    /// Whether prompts are somebody's: recorded, and not words of ours.
+    pub recorded_prompts: bool,
     /// What all generated text depends on.
     pub seed: u64,
     /// First half of every `X-Request-ID`.
@@ -162,6 +164,8 @@ impl RenderOptions {
     /// messages would go where a prompt belongs, or a turn needs what only the server can say.
     pub fn for_trace(mut self, trace: &Trace, min_tokens: bool) -> Result<Self, RenderError> {
         self.endpoint = self.endpoint_for(trace);
+        let contents = &trace.recorded.contents;
+        self.recorded_prompts = contents.iter().any(|&content| content != Content::Words);
         // Turns of AIPerf's dialect are what is new in them.
         let of_format = if trace.recorded.dialect { Context::LiveAnswers } else { Context::Alone };
         self.context.get_or_insert(of_format);
@@ -268,6 +272,7 @@ impl Default for RenderOptions {
             session_header: "X-Correlation-ID".to_owned(),
             api_key: None,
             more_secrets: Vec::new(),
+            recorded_prompts: false,
             seed: 0,
             run_id: "plan".to_owned(),
             when: When::Auto,

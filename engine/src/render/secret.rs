@@ -108,8 +108,18 @@ impl UrlText {
     /// What it does not show, as far as a server could repeat it.
     pub fn secrets(&self) -> impl Iterator<Item = Secret> {
         let query = self.0.split_once(['?', '#']).map_or("", |(_, query)| query);
-        let values = query.split('&').map(|part| part.split_once('=').map_or(part, |(_, it)| it));
+        let values = query.split(['?', '#', '&']).map(|part| name_and_value(part).1);
         values.filter(|value| !value.is_empty()).map(Secret::new)
+    }
+}
+
+/// The name in a part of a query, with its `=`, and the value. What has no value to speak of is a
+/// value itself: a key may end in `=`.
+fn name_and_value(part: &str) -> (&str, &str) {
+    let at = part.find('=').map_or(0, |at| at + 1);
+    match part.split_at(at) {
+        (name, value) if !value.trim_matches('=').is_empty() => (name, value),
+        _ => ("", part),
     }
 }
 
@@ -157,8 +167,7 @@ pub fn without_secrets(url: &str) -> String {
     };
     for part in query.split_inclusive(['?', '#', '&']) {
         let text = part.trim_end_matches(['?', '#', '&']);
-        // The name says what was there.
-        let (name, value) = text.find('=').map_or(("", text), |at| text.split_at(at + 1));
+        let (name, value) = name_and_value(text);
         shown.push_str(name);
         shown.push_str(if value.is_empty() { "" } else { Secret::SHOWN });
         shown.push_str(&part[text.len()..]);
@@ -278,6 +287,8 @@ mod tests {
             ("/x?key=hunter2", "/x?key=[secret]"),
             ("/x?key=hunter2&v=1&hunter2", "/x?key=[secret]&v=[secret]&[secret]"),
             ("/x?key=hunter2==", "/x?key=[secret]"),
+            ("/x?hunter2==", "/x?[secret]"),
+            ("/x?hunter2=", "/x?[secret]"),
             ("/x#hunter2", "/x#[secret]"),
             ("x?", "x?"),
             ("http://me:hunter2@host/x", "http://[secret]@host/x"),
@@ -292,6 +303,6 @@ mod tests {
         }
         let path = UrlText::new("/x?key=hunter2&v=&alone");
         let secrets: Vec<_> = path.secrets().collect();
-        assert_eq!(secrets, [Secret::new("hunter2"), Secret::new("alone")]);
+        assert_eq!(secrets, ["hunter2", "v=", "alone"].map(Secret::new));
     }
 }

@@ -17,9 +17,11 @@ use super::counters::Counters;
 use super::sink::Sink;
 use super::slot::{Exchange, Slot, State};
 use super::troupe::Troupe;
+use crate::limits::ECHO_BYTES_MAX;
 use crate::net::lent::Lent;
 use crate::net::socket::{Wire, write_class};
 use crate::render::Secret;
+use crate::render::echo::cut_echo;
 use crate::render::secret::cut_out;
 use crate::render::supply::Supply;
 use crate::wire::{Answer, AnswerEnd};
@@ -30,6 +32,10 @@ const PARTS_PER_CALL: usize = 128;
 const PARTS_FEW: usize = 8;
 /// Most bytes of an error's words that are kept; the parser cuts there as well.
 const ERROR_TEXT_BYTES: usize = 1_024;
+/// What is said instead of words that may repeat a prompt that is too long to be looked through.
+const UNSEARCHED: &[u8] =
+    b"(the server's words are left out: they may repeat the prompt, which is too \
+    long to look for in them)";
 
 /// The end of an exchange that never got an answer.
 pub(super) const fn unanswered(class: Class) -> AnswerEnd {
@@ -186,6 +192,7 @@ impl Core {
             counters: &self.counters,
             troupe: self.troupe.as_deref_mut(),
             secrets: &self.assignment.secrets,
+            recorded_prompts: self.assignment.recorded_prompts,
             time,
             together: Together::default(),
         };
@@ -231,6 +238,7 @@ impl Core {
             counters: &self.counters,
             troupe: self.troupe.as_deref_mut(),
             secrets: &self.assignment.secrets,
+            recorded_prompts: self.assignment.recorded_prompts,
             time,
             together: Together::default(),
         };
@@ -352,6 +360,7 @@ struct Scribe<'a> {
     /// Who else wants to know of tokens, in a user-driven run.
     troupe: Option<&'a mut Troupe>,
     secrets: &'a [Secret],
+    recorded_prompts: bool,
     time: RunNanos,
     /// Content events that have no record yet.
     together: Together,
@@ -427,7 +436,14 @@ impl Scribe<'_> {
         let kept = &mut kept[..text.len().min(ERROR_TEXT_BYTES)];
         kept.copy_from_slice(&text[..kept.len()]);
         cut_out(kept, self.secrets);
-        write_text(self.sink, self.exchange.request, kept);
+        let request = self.exchange.request;
+        if self.recorded_prompts {
+            if self.supply.request_bytes(request) > ECHO_BYTES_MAX {
+                return write_text(self.sink, request, UNSEARCHED);
+            }
+            cut_echo(kept, self.supply.parts(request));
+        }
+        write_text(self.sink, request, kept);
     }
 }
 

@@ -98,6 +98,8 @@ pub struct Assignment {
     pub drain_ns: i64,
     /// Texts that must not reach the log, should a server echo them.
     pub secrets: Arc<[Secret]>,
+    /// Whether the same goes for prompts.
+    pub recorded_prompts: bool,
 }
 
 /// What all cores of a run share.

@@ -54,6 +54,7 @@ pub(crate) fn job(listener: &TcpListener, trace: &str) -> (Assignment, Arc<Share
         max_connections: None,
         drain_ns: 0,
         secrets: Arc::from([]),
+        recorded_prompts: false,
     };
     let shared = Shared {
         plan: Arc::new(plan),

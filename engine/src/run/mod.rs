@@ -18,7 +18,7 @@ use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::{CoreIndex, NANOS_PER_SECOND};
 
-use crate::clock::unix_ns;
+use crate::clock::{monotonic_step_ns, unix_ns};
 use crate::conductor::footprint;
 use crate::conductor::log_file::LogFile;
 use crate::conductor::{
@@ -370,6 +370,7 @@ fn manifest(
             kind: config.pacing.name().to_owned(),
             wake_error_ns: 0,
             stall_threshold_ns: stall::THRESHOLD_NS.cast_unsigned(),
+            clock_step_ns: Some(monotonic_step_ns()),
         },
         max_lateness_us: config.max_lateness_us,
         seed: options.seed,
@@ -544,6 +545,7 @@ fn assign(
             max_connections: cap,
             drain_ns: config.drain_ns,
             secrets: Arc::clone(&secrets),
+            recorded_prompts: options.recorded_prompts,
         }
     };
     Ok((0..).zip(cpus).map(assignment).collect())

@@ -47,6 +47,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     read_folder(root, "", &mut files)?;
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let mut problems = check(&files);
+    problems.extend(unlisted(&files));
     problems.sort();
     for Problem { path, line, words } in &problems {
         println!("{path}:{line}: {words}");
@@ -81,6 +82,17 @@ fn check(files: &[File]) -> Vec<Problem> {
     problems
 }
 
+/// Files with `unsafe` that the architecture does not list.
+fn unlisted(files: &[File]) -> Vec<Problem> {
+    let list = files.iter().find(|file| file.path == imports::TABLE_FILE);
+    let list = list.map_or("", |file| file.text.as_str());
+    let is_missing = |path: &&&str| !list.contains(&format!("`{path}`"));
+    let problem = |path: &&str| {
+        Problem::new(path, 1, format!("`unsafe` that {} does not list", imports::TABLE_FILE))
+    };
+    style::UNSAFE.iter().filter(is_missing).map(problem).collect()
+}
+
 /// Reads the text files below `root/folder`.
 fn read_folder(root: &Path, folder: &str, files: &mut Vec<File>) -> Result<(), String> {
     let place = root.join(folder);
@@ -107,6 +119,18 @@ fn read_folder(root: &Path, folder: &str, files: &mut Vec<File>) -> Result<(), S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_with_unsafe_are_listed() {
+        let all: String =
+            style::UNSAFE.iter().map(|path| format!("| `{path}`, this | x |\n")).collect();
+        let file =
+            |text: &str| [File { path: imports::TABLE_FILE.to_owned(), text: text.to_owned() }];
+        assert_eq!(unlisted(&file(&all)), []);
+        let missing = unlisted(&file(&all.replace("net/lent", "net/other")));
+        assert_eq!(missing.len(), 1);
+        assert_eq!(missing[0].path, "engine/src/net/lent.rs");
+    }
 
     #[test]
     fn problems_of_every_subject_are_found_in_one_pass() {

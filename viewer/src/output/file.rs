@@ -3,8 +3,8 @@
 //!
 //! A file is written beside its place under another name, flushed to the disk, and moved into its
 //! place only then; like the run it comes from, only its owner may read it. No run that is open is
-//! ever replaced, and another file only when that was asked for. Refusals say what is wrong in words
-//! for the person who typed the path.
+//! ever replaced, and another file only when that was asked for. Refusals say what is wrong in
+//! words for the person who typed the path.
 
 use std::{
     ffi::OsString,

@@ -81,8 +81,8 @@ pub struct BodyFlags {
     #[arg(long, default_value = "X-Correlation-ID", value_name = "NAME")]
     pub session_header: String,
 
-    /// The key sent as `Authorization: Bearer KEY`; the environment variable and --api-key-file keep
-    /// it out of the list of processes.
+    /// The key sent as `Authorization: Bearer KEY`; the environment variable and --api-key-file
+    /// keep it out of the list of processes.
     #[arg(long, env = "OPENAI_API_KEY", hide_env_values = true, value_name = "KEY")]
     pub api_key: Option<Secret>,
 

@@ -1,9 +1,9 @@
 //! `--extra-inputs` as typed: members for every body, some of which may be secrets.
 //!
 //! Bodies get every member as it was typed. The log and messages get numbers, yes and no, and the
-//! few words that parameters of an endpoint choose from, at any depth; every other text stands there
-//! as `[text]`, since it may be a prompt or a key. A member whose name says that it is secret (keys,
-//! tokens, passwords and the like) stands there as `[secret]`, whatever it is.
+//! few words that parameters of an endpoint choose from, at any depth; every other text stands
+//! there as `[text]`, since it may be a prompt or a key. A member whose name says that it is secret
+//! (keys, tokens, passwords and the like) stands there as `[secret]`, whatever it is.
 
 use std::fmt;
 
@@ -171,8 +171,9 @@ fn value_of(text: &str) -> Value {
     if let Ok(value) = serde_json::from_str(text) {
         return value;
     }
-    let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+');
-    let number = text.bytes().all(plain) && text.bytes().any(|byte| byte.is_ascii_digit());
+    // Not `007` or `+3`: an id stays one.
+    let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
+    let number = text.bytes().all(plain) && text.contains('.');
     let number = if number { text.parse::<f64>().ok() } else { None };
     number.and_then(Number::from_f64).map_or_else(|| text.into(), Value::Number)
 }
@@ -341,6 +342,7 @@ mod tests {
         assert_eq!(sent(r#"stop:"a,\"b","#.trim_end_matches(',')), r#"{"stop":"a,\"b"}"#);
         assert_eq!(sent("url:http://h:1/p"), r#"{"url":"http://h:1/p"}"#);
         assert_eq!(sent("t:1.2.3,u:-"), r#"{"t":"1.2.3","u":"-"}"#);
+        assert_eq!(sent("t:-.5,u:007,v:+3"), r#"{"t":-0.5,"u":"007","v":"+3"}"#, "as typed");
         let fault = ExtraFlag::new("stop:a,b");
         assert!(fault.fault().is_some_and(|words| words.contains("stands in quotes")));
     }
