@@ -57,6 +57,25 @@ pub fn monotonic_ns() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
+/// The monotonic clock's own resolution: the smallest step between two of its readings that are
+/// not equal. Takes microseconds; never below the nanosecond that the clock counts in.
+#[must_use]
+pub fn monotonic_step_ns() -> u64 {
+    const STEPS: usize = 200;
+    let mut smallest = i64::MAX;
+    let mut latest = monotonic_ns();
+    let mut seen = 0;
+    while seen < STEPS {
+        let now = monotonic_ns();
+        if now > latest {
+            smallest = smallest.min(now - latest);
+            seen += 1;
+        }
+        latest = now;
+    }
+    smallest.unsigned_abs()
+}
+
 /// The wall clock in nanoseconds since 1970; used for anchors in the log, never for lengths.
 #[must_use]
 pub fn unix_ns() -> u64 {
@@ -79,6 +98,14 @@ mod tests {
     fn the_monotonic_clock_does_not_run_backwards() {
         let first = monotonic_ns();
         assert!(monotonic_ns() >= first);
+    }
+
+    #[test]
+    fn the_clock_has_a_step_and_it_is_none_of_a_coarse_clock() {
+        let step_ns = monotonic_step_ns();
+        assert!(step_ns > 0);
+        // A clock that ticks would step by a timer's period, of which the shortest is a millisecond.
+        assert!(step_ns < 1_000_000, "{step_ns} ns");
     }
 
     #[test]

@@ -37,6 +37,7 @@ const PACKAGES: &[(&str, Need, &str)] = &[
     ("libxi6", Need::Run, "X11 mouse wheel and touch"),
     ("libxrandr2", Need::Run, "X11 screen sizes and scale"),
     ("libxkbcommon-x11-0", Need::Run, "keyboard layouts on X11"),
+    ("strace", Need::Test, "makes system calls of the program fail, one after the other"),
     ("xvfb", Need::Test, "the viewer's real window is opened on a screen in memory"),
 ];
 

@@ -347,9 +347,10 @@ fn with_length(head: Vec<u8>, body: &[u8], class: Class, kind: &'static str) -> 
 }
 
 fn json(number: u32) -> Said {
-    let body = format!(
-        r#"{{"choices":[{{"index":0,"message":{{"content":"r{number} "}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":7,"completion_tokens":1}}}}"#
-    );
+    let message = serde_json::json!({"content": format!("r{number} ")});
+    let choice = serde_json::json!({"index": 0, "message": message, "finish_reason": "stop"});
+    let usage = serde_json::json!({"prompt_tokens": 7, "completion_tokens": 1});
+    let body = serde_json::json!({"choices": [choice], "usage": usage}).to_string();
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()

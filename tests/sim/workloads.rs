@@ -10,6 +10,7 @@ use onbeat::policy::deadline::Limits;
 use onbeat::policy::options::{Breaker, RampChoice, RampWay, TtftMetric, UserOptions};
 use onbeat::trace::{self, TraceOptions};
 use onbeat_shared::trace::Trace;
+use serde_json::{Value, json};
 
 use super::random::Random;
 
@@ -63,32 +64,34 @@ fn sessions(folder: &Path, random: &mut Random) -> Trace {
 
 fn conversations(folder: &Path, random: &mut Random) -> Trace {
     let request = |first: u64, blocks: u64| {
-        let ids: Vec<String> = (first..first + blocks).map(|id| id.to_string()).collect();
-        format!(
-            r#"{{"t":1.0,"type":"s","model":"m","in":{},"out":5,"hash_ids":[{}],"input_types":["text"],"output_types":["text"],"stop":"","api_time":0.0,"think_time":0.02}}"#,
-            blocks * 64,
-            ids.join(",")
-        )
+        let ids: Vec<u64> = (first..first + blocks).collect();
+        json!({
+            "t": 1.0, "type": "s", "model": "m", "in": blocks * 64, "out": 5, "hash_ids": ids,
+            "input_types": ["text"], "output_types": ["text"], "stop": "", "api_time": 0.0,
+            "think_time": 0.02,
+        })
     };
-    let agent = |requests: &str| {
-        format!(
-            r#"{{"t":1.0,"type":"subagent","agent_id":"a","subagent_type":"Explore","duration_ms":1,"total_tokens":1,"tool_use_count":1,"status":"completed","models":["m"],"tool_tokens":0,"system_tokens":0,"requests":[{requests}]}}"#
-        )
+    let agent = |requests: &[Value]| {
+        json!({
+            "t": 1.0, "type": "subagent", "agent_id": "a", "subagent_type": "Explore",
+            "duration_ms": 1, "total_tokens": 1, "tool_use_count": 1, "status": "completed",
+            "models": ["m"], "tool_tokens": 0, "system_tokens": 0, "requests": requests,
+        })
     };
     for place in 0..12 {
-        let mut entries: Vec<String> =
+        let mut entries: Vec<Value> =
             (0..=random.below(4)).map(|turn| request(1, place + 2 * turn + 1)).collect();
         if place % 3 == 0 {
-            let nested = agent(&request(700, 2));
-            entries.insert(1, agent(&format!("{},{nested}", request(500, 3))));
-            entries.push(agent(&request(600, 3)));
+            let nested = agent(&[request(700, 2)]);
+            entries.insert(1, agent(&[request(500, 3), nested]));
+            entries.push(agent(&[request(600, 3)]));
         }
-        let text = format!(
-            r#"{{"id":"trace_{place:04}","models":["m"],"block_size":64,"hash_id_scope":"local","tool_tokens":0,"system_tokens":0,"requests":[{}]}}"#,
-            entries.join(",")
-        );
+        let conversation = json!({
+            "id": format!("trace_{place:04}"), "models": ["m"], "block_size": 64,
+            "hash_id_scope": "local", "tool_tokens": 0, "system_tokens": 0, "requests": entries,
+        });
         let path = folder.join(format!("trace_{place:04}.json"));
-        std::fs::write(path, text).expect("the folder is writable");
+        std::fs::write(path, conversation.to_string()).expect("the folder is writable");
     }
     trace::read(folder, &TraceOptions::default()).expect("conversations")
 }

@@ -263,6 +263,10 @@ pub struct Pacing {
     pub wake_error_ns: u64,
     /// A jump of the core's own clock longer than this is a host stall.
     pub stall_threshold_ns: u64,
+    /// The clock's own resolution: the smallest step between two of its readings, as measured
+    /// before the run. `None`: the log is of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_step_ns: Option<u64>,
 }
 
 /// How a run ended, as its writer saw it.

@@ -471,6 +471,7 @@ fn manifest() -> Manifest {
             kind: "spin".to_owned(),
             wake_error_ns: 4_000,
             stall_threshold_ns: 50_000,
+            clock_step_ns: Some(20),
         },
         max_lateness_us: 1_000,
         seed: 0,
