@@ -14,7 +14,7 @@ fn a_short_run_of_every_target_finds_nothing() {
             let run = || {
                 let work = Work { runs: target.short_runs, ..SHORT };
                 let report = runner::run(target, work);
-                for finding in &report.findings {
+                if let Some(finding) = report.findings.first() {
                     let small = finding.small.escape_ascii();
                     panic!("{} {}: {}\n{small}", target.name, finding.number, finding.words);
                 }

@@ -36,8 +36,9 @@ impl Problem {
     }
 }
 
-/// Folders that hold nothing of ours.
-const SKIPPED_FOLDERS: &[&str] = &[".git", "target"];
+/// Folders that hold nothing of ours, or what is meant to be odd: inputs of fuzz targets.
+const SKIPPED_FOLDERS: &[&str] = &[".git", "target", "corpus"];
+
 /// Entry point; takes no arguments.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     if !arguments.is_empty() {
