@@ -11,6 +11,7 @@
 pub(crate) mod cells;
 mod digest;
 mod guard;
+mod ipc;
 mod pages;
 pub(crate) mod shards;
 mod standing;
@@ -272,6 +273,7 @@ fn arrow(
     projection: Option<Vec<usize>>,
 ) -> Result<FileReader<BufReader<File>>, TraceError> {
     let file = File::open(path).map_err(|error| TraceError::io("open", path, error))?;
+    ipc::check_lengths(&file).map_err(|words| unreadable(path, Kind::Arrow, &words))?;
     let reader = FileReader::try_new_buffered(file, projection);
     reader.map_err(|error| unreadable(path, Kind::Arrow, &error))
 }
@@ -302,7 +304,7 @@ fn roots(schema: &Schema, names: &[&str]) -> Vec<usize> {
 }
 
 /// What a reader refused, in its words: it knows the page, and not the row.
-fn unreadable(path: &Path, kind: Kind, error: &dyn std::error::Error) -> TraceError {
+fn unreadable(path: &Path, kind: Kind, error: &dyn std::fmt::Display) -> TraceError {
     let kind = kind.name();
     let words = error.to_string();
     let words = words.strip_prefix("Parquet error: ").unwrap_or(&words);
