@@ -30,6 +30,8 @@ mod words;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod plain;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod transcript;
