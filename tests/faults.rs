@@ -4,6 +4,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use onbeat::net::target::Target;
 use onbeat_shared::log::{Class, DoneFlags};
 use onbeat_shared::run::Run;
 use tests::scripted::{Scripted, answer, good_stream, request};
@@ -203,4 +204,77 @@ fn interim_answers_are_not_the_answer_that_is_waited_for() {
     };
     assert_eq!(with(None, Some(200_000_000)), ["ok"; 2]);
     assert_eq!(with(Some(200_000_000), None), ["first_byte_timeout"; 2]);
+}
+
+/// How many requests of a run ended in a class.
+fn count(run: &Run, class: Class) -> usize {
+    (0..run.plan.len()).filter(|&i| run.requests.class(i) == Some(class)).count()
+}
+
+#[test]
+fn a_run_is_given_up_after_so_many_failures_in_a_row_and_not_before() {
+    const REQUESTS: usize = 2_000;
+    let busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy";
+    let with = |good_one_in: Option<usize>, requests: usize| {
+        let seen = AtomicUsize::new(0);
+        let server = Scripted::start(move |_, mut stream| {
+            while request(&mut stream).is_some() {
+                let number = seen.fetch_add(1, Ordering::Relaxed);
+                match good_one_in.is_some_and(|one_in| number % one_in == 0) {
+                    true => answer(&mut stream, &good_stream()),
+                    false => answer(&mut stream, busy),
+                }
+            }
+        });
+        let mut scenario = Scenario::new(&mooncake(requests, 2, 5, 2));
+        scenario.config.stop_after_failures = Some(50);
+        ends(move || scenario.run_against(server.address))
+    };
+    let run = with(None, REQUESTS);
+    let (failed, never) = (count(&run, Class::Http5xx), count(&run, Class::NotReached));
+    assert!(failed >= 50 && never > 0, "{failed} failed, {never} never left");
+    assert_eq!(failed + never, REQUESTS);
+    let given_up = run.footer.as_ref().and_then(|footer| footer.given_up.as_deref());
+    assert!(given_up.is_some_and(|why| why.contains("--stop-after-failures 50")), "{given_up:?}");
+    assert!(run.is_whole());
+    let run = with(Some(10), 100);
+    assert_eq!((count(&run, Class::Ok), count(&run, Class::Http5xx)), (10, 90));
+}
+
+#[test]
+fn a_port_of_another_protocol_is_not_asked_for_ever() {
+    let server = Scripted::start(|_, mut stream| {
+        answer(&mut stream, b"SSH-2.0-x\r\n");
+        let _ = stream.read(&mut [0; 1_000]);
+    });
+    let scenario = Scenario::new(&mooncake(2_000, 2, 5, 2));
+    let run = ends(move || scenario.run_against(server.address));
+    // What it says to nobody, on connections that wait, costs no request.
+    let (foreign, never) = (count(&run, Class::NotHttp), count(&run, Class::NotReached));
+    assert!(foreign >= 20 && never > 0, "{foreign} {never}");
+    assert_eq!(foreign + never, 2_000);
+    assert!(run.error_text(0).is_some_and(|text| text.contains("53 53 48 2d")));
+}
+
+#[test]
+fn localhost_is_found_on_either_family_and_the_log_says_where() {
+    for own in ["127.0.0.1", "::1"] {
+        if std::net::TcpListener::bind((own, 0)).is_err() {
+            // A machine without that family has no such server.
+            continue;
+        }
+        let address = std::net::SocketAddr::new(own.parse().expect("an address"), 0);
+        let server = Scripted::start_at(address, |_, mut stream| {
+            while request(&mut stream).is_some() {
+                answer(&mut stream, &good_stream());
+            }
+        });
+        let mut scenario = Scenario::new(&mooncake(3, 2, 5, 2));
+        let url = format!("http://localhost:{}", server.address.port());
+        scenario.config.target = Target::parse(&url).expect("a URL");
+        let run = ends(move || scenario.run_as_meant());
+        assert_eq!(classes(&run), ["ok"; 3]);
+        let addresses = run.manifest.config["addresses"].to_string();
+        assert!(addresses.contains(own), "{addresses}");
+    }
 }

@@ -207,7 +207,7 @@ fn answers() -> Vec<Way> {
     ]
 }
 
-/// Connections that break, framing that is none, and silence.
+/// Connections that break, and framing that is none.
 fn breaks() -> Vec<Way> {
     let early = Class::ResetBeforeAnswer;
     let headers = "X-Fill: a\r\n".repeat(300);
@@ -217,7 +217,6 @@ fn breaks() -> Vec<Way> {
     let coded = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n";
     let short = "HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n{\"choices\":[";
     let long = format!("{}5\r\nmore than five\r\n", stream(&[ONE]));
-    let tokens = chunks(&[ONE]);
     vec![
         way("closed at once", early, 0, []),
         way("reset at once", early, 0, [Reset]),
@@ -245,6 +244,13 @@ fn breaks() -> Vec<Way> {
             [say("HTTP/1.1 102 X\r\n\r\n".repeat(17)), Wait],
         ),
         way("another protocol", Class::NotHttp, 0, [say("SSH-2.0-x\r\n"), Wait]),
+    ]
+}
+
+/// Servers that say nothing, too little or too much, until a limit strikes.
+fn silences() -> Vec<Way> {
+    let tokens = chunks(&[ONE]);
+    vec![
         way("silence", Class::FirstByteTimeout, 0, [Wait]),
         way(
             "interim, then silence",
@@ -284,7 +290,7 @@ fn breaks() -> Vec<Way> {
 }
 
 fn ways() -> Vec<Way> {
-    [streams(), answers(), breaks()].into_iter().flatten().collect()
+    [streams(), answers(), breaks(), silences()].into_iter().flatten().collect()
 }
 
 /// Does what a way does; `false` ends the connection.
