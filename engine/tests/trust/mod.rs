@@ -25,9 +25,9 @@ fn params(name: &str) -> CertificateParams {
     params
 }
 
-/// A server whose certificate is by an authority that `file` is the certificate of.
-fn serve(file: &Path) -> SocketAddr {
-    let mut authority = params("an authority");
+/// A server whose certificate is by an authority of a name, whose own will be in `file`.
+fn serve(name: &str, file: &Path) -> SocketAddr {
+    let mut authority = params(name);
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().expect("random numbers");
     let root = authority.self_signed(&key).expect("a key signs");
@@ -72,10 +72,11 @@ fn authorities_of_the_system_are_trusted_and_no_others() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let at = |name: &str| folder.path().join(name);
     let trace = write_trace(folder.path(), 3, 5);
-    let address = serve(&at("root.pem"));
-    serve(&at("other.pem"));
+    let address = serve("an authority", &at("root.pem"));
+    serve("another", &at("other.pem"));
+    serve("an authority", &at("namesake.pem"));
     let url = format!("https://localhost:{}", address.port());
-    let outputs = ["root.pem", "other.pem"].map(|system| {
+    let outputs = ["root.pem", "other.pem", "namesake.pem"].map(|system| {
         let log = at(&format!("{system}.beat"));
         let output = Command::new(env!("CARGO_BIN_EXE_onbeat"))
             .args(["replay", &trace, "--model", "m", "--url", &url, "--output"])
@@ -88,11 +89,15 @@ fn authorities_of_the_system_are_trusted_and_no_others() {
             .output();
         (output.expect("the binary was built"), log)
     });
-    let (refused, log) = &outputs[1];
-    assert_eq!(refused.status.code(), Some(1));
-    let words = text(&refused.stderr);
-    assert!(words.contains("no authority that is trusted issued"), "{words}");
-    assert!(!log.exists(), "a run that did not start leaves no log");
+    for ((refused, log), why) in outputs[1..].iter().zip([
+        "no authority that is trusted issued",
+        "an authority of that name is trusted, but another key signed",
+    ]) {
+        assert_eq!(refused.status.code(), Some(1));
+        let words = text(&refused.stderr);
+        assert!(words.contains(why), "{words}");
+        assert!(!log.exists(), "a run that did not start leaves no log");
+    }
     let (trusted, log) = &outputs[0];
     // A busy machine may miss its schedule, which is exit code 3.
     assert!([Some(0), Some(3)].contains(&trusted.status.code()), "{}", text(&trusted.stderr));

@@ -87,7 +87,7 @@ impl ExtraFlag {
         &self.members
     }
 
-    /// The texts among them whose names say that they are secret, for whoever must not repeat them.
+    /// What of them the log does not hold, for whoever must not repeat it.
     #[must_use]
     pub fn secrets(&self) -> Vec<Secret> {
         let mut found = Vec::new();
@@ -188,7 +188,7 @@ fn without_secrets(members: &Map<String, Value>) -> Map<String, Value> {
     members.iter().map(member).collect()
 }
 
-/// Adds the secret texts among the members.
+/// Adds the texts among the members that are shown nowhere, and the numbers that are secret.
 fn texts(members: &Map<String, Value>, found: &mut Vec<Secret>) {
     for (name, value) in members {
         add_texts(value, is_secret(name), found);
@@ -200,7 +200,9 @@ fn add_texts(value: &Value, secret: bool, found: &mut Vec<Secret>) {
         Value::Object(members) if !secret => texts(members, found),
         Value::Object(members) => members.values().for_each(|it| add_texts(it, true, found)),
         Value::Array(values) => values.iter().for_each(|it| add_texts(it, secret, found)),
-        Value::String(text) if secret => found.push(Secret::new(text.as_str())),
+        Value::String(text) if secret || !CHOICES.contains(&text.as_str()) => {
+            found.push(Secret::new(text.as_str()));
+        }
         Value::Number(number) if secret => found.push(Secret::new(number.to_string())),
         _ => {}
     }
@@ -285,9 +287,10 @@ mod tests {
     #[test]
     fn texts_that_a_server_must_not_repeat_are_told() {
         let flag = ExtraFlag::new(
-            r#"{"api_key":"a","x":[{"token":["b",7]}],"auth":{"user":"c","on":true},"user":"d"}"#,
+            r#"{"api_key":"a","x":[{"token":["b",7]}],"auth":{"user":"c","on":true},"user":"d",
+                "type":"auto","top_k":9}"#,
         );
-        let told = ["a", "b", "7", "c"].map(Secret::new);
+        let told = ["a", "b", "7", "c", "d"].map(Secret::new);
         assert_eq!(flag.secrets(), told);
     }
 

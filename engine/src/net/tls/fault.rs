@@ -116,7 +116,8 @@ fn of_certificate(error: &CertificateError) -> Fault {
         E::Expired | E::ExpiredContext { .. } => Class::TlsExpired,
         E::NotValidYet | E::NotValidYetContext { .. } => Class::TlsNotYetValid,
         E::NotValidForName | E::NotValidForNameContext { .. } => Class::TlsWrongName,
-        E::UnknownIssuer => Class::TlsUnknownIssuer,
+        // One of the issuer's name is trusted, and is another one.
+        E::UnknownIssuer | E::BadSignature => Class::TlsUnknownIssuer,
         E::Other(other) if other.0.is::<SelfSigned>() => Class::TlsSelfSigned,
         _ => Class::TlsBadCertificate,
     };
@@ -138,6 +139,10 @@ fn of_certificate(error: &CertificateError) -> Fault {
             if presented.is_empty() { "nobody".to_owned() } else { shown(&presented.join(", ")) }
         ),
         (Class::TlsWrongName, _) => "the server's certificate is for another name".into(),
+        (Class::TlsUnknownIssuer, E::BadSignature) => format!(
+            "the server's certificate is not accepted: an authority of that name is trusted, but \
+             another key signed it; is the file of --cacert an older one? ({trust})"
+        ),
         (Class::TlsUnknownIssuer, _) => {
             format!("no authority that is trusted issued the server's certificate ({trust})")
         }
