@@ -331,7 +331,9 @@ mod tests {
     const BODY: &str = concat!(
         r#"{"model":"meta-llama/Llama-3.1-8B-Instruct","max_completion_tokens":4,"messages":["#,
         r#"{"role":"user","content":"the patient \"Jane Roe\"\nis in room 17, called \u540d\u524d"#,
-        r#"\ud83d\ude00 by 日本語の患者さんたち"}],"tools":[{"reading_of_blood_pressure":1}]}"#,
+        r#"\ud83d\ude00 by "#,
+        "\u{65e5}\u{672c}\u{8a9e}\u{306e}\u{60a3}\u{8005}\u{3055}\u{3093}\u{305f}\u{3061}",
+        r#""}],"tools":[{"reading_of_blood_pressure":1}]}"#,
     );
 
     /// A head with an odd quote.
@@ -370,11 +372,15 @@ mod tests {
 
     #[test]
     fn characters_are_the_same_as_escapes() {
-        for quoted in
-            ["名前😀 by 日本語の患者さん", r"\u540d\u524d\ud83d\ude00 by \u65e5\u672c\u8a9e\u306e"]
-        {
+        for quoted in [
+            "\u{540d}\u{524d}\u{1f600} by \u{65e5}\u{672c}\u{8a9e}\u{306e}\u{60a3}\u{8005}\u{3055}\u{3093}",
+            r"\u540d\u524d\ud83d\ude00 by \u65e5\u672c\u8a9e\u306e",
+        ] {
             let shown = cut(&format!("called {quoted}!"));
-            assert!(!shown.contains(['名', '日', '患']) && shown.contains("**"), "{shown}");
+            assert!(
+                !shown.contains(['\u{540d}', '\u{65e5}', '\u{60a3}']) && shown.contains("**"),
+                "{shown}"
+            );
             assert!(!shown.contains("540d") && shown.ends_with('!'), "{shown}");
         }
     }
@@ -407,7 +413,7 @@ mod tests {
     #[test]
     fn all_that_is_repeated_of_any_text_is_cut_out() {
         let mut dice = onbeat_shared::dice::Dice(7);
-        let letters: Vec<char> = "abc \"\n\\é日😀".chars().collect();
+        let letters: Vec<char> = "abc \"\n\\\u{e9}\u{65e5}\u{1f600}".chars().collect();
         for _ in 0..300 {
             let prompt: String = (0..200).map(|_| letters[dice.place(letters.len())]).collect();
             let body = serde_json::json!({ "prompt": prompt }).to_string();
