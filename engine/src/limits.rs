@@ -10,8 +10,9 @@ pub const WRITE_PARTS_MAX: usize = 1_000;
 /// Most pacing cores: core numbers are `u16` in the log, and the conductor uses the top value.
 pub const CORES_MAX: usize = 1_024;
 
-/// Bytes of a trace file read at once: large enough that a thread for their digest is worth its
-/// start, small enough that resident memory stays that of the parsed rows.
+/// Bytes of a trace file mapped at once, a multiple of every page size in use: large enough that a
+/// thread for their digest is worth its start, small enough that resident memory stays that of the
+/// parsed rows.
 pub const TRACE_WINDOW_BYTES: usize = 8 << 20;
 /// Most bytes that a compressed trace may unpack to: a hundred times the largest public trace, and
 /// a few minutes' reading, so that a file made to unpack without end is told from a large one. The

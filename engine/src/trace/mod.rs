@@ -22,6 +22,7 @@ mod digesting;
 pub mod error;
 mod keys;
 mod lines;
+mod mapped;
 pub mod material;
 mod meaning;
 mod mistaken;

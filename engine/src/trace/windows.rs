@@ -1,19 +1,20 @@
 //! A trace file's bytes, read as windows, one after the other.
 //!
-//! Windows are read into one buffer, not mapped: whoever cuts the file short under a mapping ends
-//! the process with SIGBUS, at whatever byte it has come to. Here a file that is cut, written to or
-//! on a disk that fails is an error in words, and one that is deleted or replaced is read to its
-//! end, as it was opened. A file counts only if it is the same at its end as when it was opened.
-//! All of a trace is parsed before the schedule's zero: nothing reads it while requests are sent.
+//! A window is mapped, handed out and unmapped, so that resident memory does not grow with the
+//! file; where that cannot be done it is read into a buffer. A file that is cut, written to or on a
+//! disk that fails is an error in words ([`super::mapped`]), and one that is deleted or replaced is
+//! read to its end, as it was opened. A file counts only if it is the same at its end as when it
+//! was opened. All of a trace is parsed before the schedule's zero: nothing reads it while requests
+//! are sent.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-use rustix::fs::{Advice, fadvise};
 
 use crate::limits::TRACE_WINDOW_BYTES;
 use crate::trace::TraceError;
+use crate::trace::mapped::Mapped;
 use crate::trace::stamp::{Stamp, changed};
 
 /// An open trace file, to be read once from start to end.
@@ -23,7 +24,14 @@ pub(crate) struct Windows<'a> {
     file: File,
     stamp: Stamp,
     at: u64,
-    window: Vec<u8>,
+    window: Window,
+}
+
+/// The bytes that were handed out last.
+#[derive(Debug)]
+enum Window {
+    Mapped(Mapped),
+    Read(Vec<u8>),
 }
 
 impl<'a> Windows<'a> {
@@ -45,9 +53,8 @@ impl<'a> Windows<'a> {
         }
         let file = File::open(path).map_err(|error| TraceError::io("open", path, error))?;
         let meta = file.metadata().map_err(|error| TraceError::io("look at", path, error))?;
-        // Reading ahead is a hint: a system that refuses it reads all the same.
-        let _refused = fadvise(&file, 0, None, Advice::Sequential);
-        Ok(Self { path, file, stamp: Stamp::of(&meta), at: 0, window: Vec::new() })
+        let window = Window::Read(Vec::new());
+        Ok(Self { path, file, stamp: Stamp::of(&meta), at: 0, window })
     }
 
     /// The file's size in bytes when it was opened.
@@ -58,19 +65,42 @@ impl<'a> Windows<'a> {
     /// The next window; `None` at the end of a file that is still the same.
     pub(crate) fn next_window(&mut self) -> Result<Option<&[u8]>, TraceError> {
         let left = self.len() - self.at;
-        if left == 0 {
+        if left == 0 || self.is_torn() {
             self.check()?;
+        }
+        if left == 0 {
             return Ok(None);
         }
-        let len = usize::try_from(left).map_or(TRACE_WINDOW_BYTES, |l| l.min(TRACE_WINDOW_BYTES));
-        self.window.resize(len, 0);
-        match self.file.read_exact(&mut self.window) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(self.cut()),
-            Err(error) => return Err(TraceError::io("read", self.path, error)),
+        if self.file.metadata().is_ok_and(|meta| meta.len() < self.len()) {
+            return Err(self.cut());
         }
+        let len = usize::try_from(left).map_or(TRACE_WINDOW_BYTES, |l| l.min(TRACE_WINDOW_BYTES));
+        // The last one goes first, so that there is never more than one.
+        let mut buffer = match std::mem::replace(&mut self.window, Window::Read(Vec::new())) {
+            Window::Read(buffer) => buffer,
+            Window::Mapped(_) => Vec::new(),
+        };
+        self.window = match Mapped::of(&self.file, self.at, len) {
+            Some(window) => Window::Mapped(window),
+            None => {
+                buffer.resize(len, 0);
+                self.file.read_exact_at(&mut buffer, self.at).map_err(|error| {
+                    let is_short = error.kind() == io::ErrorKind::UnexpectedEof;
+                    if is_short { self.cut() } else { TraceError::io("read", self.path, error) }
+                })?;
+                Window::Read(buffer)
+            }
+        };
         self.at += len as u64;
-        Ok(Some(&self.window))
+        Ok(Some(match &self.window {
+            Window::Mapped(window) => window,
+            Window::Read(buffer) => buffer,
+        }))
+    }
+
+    /// Whether some bytes of the last window were not there when they were read.
+    fn is_torn(&self) -> bool {
+        matches!(&self.window, Window::Mapped(window) if window.is_torn())
     }
 
     /// Whether the file is still as it was opened.
@@ -84,7 +114,14 @@ impl<'a> Windows<'a> {
         if now.bytes() < self.len() {
             return Err(self.cut());
         }
-        if now == self.stamp { Ok(()) } else { Err(changed(self.path)) }
+        if now != self.stamp {
+            return Err(changed(self.path));
+        }
+        if self.is_torn() {
+            let words = "could not be read whole: a part of it was not there, or its disk failed";
+            return Err(TraceError::file(self.path, words));
+        }
+        Ok(())
     }
 
     fn cut(&self) -> TraceError {
