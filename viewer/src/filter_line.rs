@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use eframe::egui::{
-    self, Align, Area, Button, CompletionPopup, Galley, Id, Key, Layout, Order, RectAlign,
+    self, Align, Area, Button, CompletionPopup, Event, Galley, Id, Key, Layout, Order, RectAlign,
     RichText, Stroke, Suggestion, TextBuffer, TextEdit, Ui,
     text::{LayoutJob, TextFormat},
     vec2,
@@ -98,8 +98,11 @@ impl FilterLine {
             response.request_focus();
         }
         // Who has typed the filter goes on with what it leaves.
+        // The list of completions may have taken the tabulator from the other events by now.
+        let is_tab =
+            |event: &Event| matches!(event, Event::Key { key: Key::Tab, pressed: true, .. });
         let by_key =
-            ui.input(|input| input.key_pressed(Key::Enter) || input.key_pressed(Key::Escape));
+            ui.input(|input| !(input.raw.events.iter().any(is_tab) || input.pointer.any_pressed()));
         if response.lost_focus() && by_key {
             choices.requests.reveal = true;
         }
