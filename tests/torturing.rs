@@ -1,4 +1,4 @@
-//! A few of the blows that `torture` deals by command: each call once, in the middle of a run.
+//! A few of the blows that `torture` deals by command, in the middle of a run.
 
 use std::path::Path;
 
@@ -17,16 +17,11 @@ fn whatever_call_fails_the_program_ends_in_order_and_its_log_can_be_read() {
         }
     };
     let blows = [
-        ("socket", "EMFILE", 5, "epoll"),
-        ("connect", "ECONNREFUSED", 6, "epoll"),
         ("poll", "EINTR", 4, "epoll"),
-        ("epoll_wait", "EINTR", 30, "epoll"),
         ("io_uring_enter", "EINTR", 40, "io_uring"),
-        ("recvfrom", "ENOMEM", 9, "epoll"),
         ("sendmsg", "ENOBUFS", 3, "epoll"),
         ("read", "EIO", 60, "io_uring"),
         ("write", "ENOSPC", 1, "epoll"),
-        ("fdatasync", "EIO", 1, "io_uring"),
         ("clone3", "EAGAIN", 2, "epoll"),
     ];
     for (call, errno, nth, driver) in blows {
