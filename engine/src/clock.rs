@@ -104,7 +104,7 @@ mod tests {
     fn the_clock_has_a_step_and_it_is_none_of_a_coarse_clock() {
         let step_ns = monotonic_step_ns();
         assert!(step_ns > 0);
-        // A clock that ticks would step by a timer's period, of which the shortest is a millisecond.
+        // A clock that ticks would step by a timer's period: a millisecond at the least.
         assert!(step_ns < 1_000_000, "{step_ns} ns");
     }
 

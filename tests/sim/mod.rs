@@ -58,7 +58,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn of(out: &Outside, events: u64, log: Vec<u8>) -> Self {
+    fn of(out: &Outside, events: u64, log: &[u8]) -> Self {
         let mut figures = Self {
             runs: 1,
             reads: out.reads,

@@ -139,7 +139,7 @@ impl World {
         }
         let bytes = self.out.journal.close(self.out.now, self.interrupted);
         self.out.journal.agrees(&bytes, self.interrupted);
-        Figures::of(&self.out, self.events, bytes)
+        Figures::of(&self.out, self.events, &bytes)
     }
 
     fn stop(&mut self, event: Event) {
