@@ -220,7 +220,7 @@ fn a_run_is_given_up_after_so_many_failures_in_a_row_and_not_before() {
         let server = Scripted::start(move |_, mut stream| {
             while request(&mut stream).is_some() {
                 let number = seen.fetch_add(1, Ordering::Relaxed);
-                match good_one_in.is_some_and(|one_in| number % one_in == 0) {
+                match good_one_in.is_some_and(|one_in| number.is_multiple_of(one_in)) {
                     true => answer(&mut stream, &good_stream()),
                     false => answer(&mut stream, busy),
                 }

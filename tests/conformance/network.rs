@@ -191,7 +191,7 @@ pub(crate) fn no_ports(_case: &Case, found: &mut Findings) {
         kill $mock; exit $code";
     let words =
         replay_words(&trace.path, "http://127.0.0.1:9000", &log, &["--warm-connections", "1"]);
-    let Some(told) = in_own_network(&lines, &words, found) else { return };
+    let Some(told) = in_own_network(lines, &words, found) else { return };
     let Some(run) = read(&log) else {
         return found.wrong(format!("expected a log, found none: {}", told.err));
     };
@@ -283,7 +283,7 @@ pub(crate) fn silent(case: &Case, found: &mut Findings) {
     }
     let figures = report(run, &ReportOptions::default());
     found.same("timeouts", &3, &figures.outcomes.timeout);
-    let adjusted = serde_json::to_value(&figures.failures_as_infinite).expect("it is JSON");
+    let adjusted = serde_json::to_value(figures.failures_as_infinite).expect("it is JSON");
     found.says("failures as never", &adjusted.to_string(), &["null"]);
     found.says("the summary", &played.replayed.told.out, &["timeout"]);
 }
