@@ -15,7 +15,7 @@ use super::Target;
 pub(super) const TRACES: Target = Target {
     name: "traces",
     about: "trace files of text: refusals name file and line, values are serde_json's",
-    short_runs: 1_500,
+    short_runs: 500,
     make: || Box::new(place::Texts::new()),
 };
 
@@ -23,6 +23,6 @@ pub(super) const TRACES: Target = Target {
 pub(super) const COLUMNS: Target = Target {
     name: "columns",
     about: "trace files of columns: read or refused by name, with a cap on memory",
-    short_runs: 60,
+    short_runs: 30,
     make: || Box::new(columns::Columns::new()),
 };
