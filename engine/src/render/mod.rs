@@ -13,6 +13,7 @@ mod around;
 mod asked;
 mod assemble;
 mod body;
+pub mod echo;
 pub mod error;
 mod fetch;
 mod few;
@@ -25,7 +26,6 @@ mod memory;
 pub mod options;
 mod page;
 mod replies;
-pub mod echo;
 pub mod secret;
 pub mod supply;
 pub mod users;
@@ -53,7 +53,7 @@ use crate::render::history::{ASSISTANT, Histories, USER};
 use crate::render::layout::Layout;
 pub use crate::render::memory::{Resident, resident};
 pub use crate::render::options::{Context, Destination, Endpoint, RenderOptions, When};
-pub use crate::render::secret::{UrlText, Secret};
+pub use crate::render::secret::{Secret, UrlText};
 use crate::render::supply::{Parts, Source};
 
 /// Where one slice of a request lies.

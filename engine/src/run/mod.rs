@@ -376,10 +376,10 @@ fn manifest(
         seed: options.seed,
         token_source: "words-4096".to_owned(),
         planned: u32::try_from(plan.rows.len()).expect("a plan is bounded by its index type"),
-        endpoint: options.path.as_ref().map_or_else(
-            || options.endpoint.path().to_owned(),
-            ToString::to_string,
-        ),
+        endpoint: options
+            .path
+            .as_ref()
+            .map_or_else(|| options.endpoint.path().to_owned(), ToString::to_string),
         model: options.model.clone(),
         doctor: Some(doctor::glance(cpus).json()),
         memory_lock: None,
