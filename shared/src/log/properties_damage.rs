@@ -165,9 +165,9 @@ fn a_log_of_64_kib_cut_or_flipped_at_a_sample_of_its_bytes_reads_as_what_is_left
     // In each block, one byte of its header, another one in each, and one in its payload.
     let reads = |at: usize, whole: &[Block<'_>]| {
         let place = whole.iter().position(|block| (block.from..block.to).contains(&at));
-        place.is_some_and(|place| at - whole[place].from == place % 32) || at % 509 == 0
+        place.is_some_and(|place| at - whole[place].from == place % 32) || at.is_multiple_of(509)
     };
-    every(reads, |at| at % 5 == 0);
+    every(reads, |at| at.is_multiple_of(5));
 }
 
 #[test]
