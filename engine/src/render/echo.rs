@@ -3,7 +3,7 @@
 //! A server that refuses a request may quote it, and the log keeps no prompt. The words are
 //! compared with the texts in the request's body by letters, digits and whatever is not ASCII
 //! alone, so that it does not matter how either side writes quotes and line ends; a stretch of
-//! [`LETTERS_MIN`] of them that the body has too becomes stars. Names of members, and the model's,
+//! `LETTERS_MIN` of them that the body has too becomes stars. Names of members, and the model's,
 //! stay. It allocates nothing and looks at every byte of the body once, in the order of nanoseconds
 //! each: for failures, not for every answer.
 
@@ -19,7 +19,7 @@ const SIEVE_BITS: usize = 1 << 13;
 const HEAD_END: [u8; 4] = *b"\r\n\r\n";
 
 /// Overwrites with stars what `words` repeat of the body in `parts`, a request's slices in order,
-/// head first. Only the first [`WORDS_MAX`] bytes of the words are looked at.
+/// head first. Only the first `WORDS_MAX` bytes of the words are looked at.
 pub fn cut_echo<'a>(words: &mut [u8], parts: impl Iterator<Item = &'a [u8]>) {
     let mut wanted = Wanted::of(words);
     if wanted.letters < LETTERS_MIN {
