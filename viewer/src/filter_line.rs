@@ -98,11 +98,11 @@ impl FilterLine {
             response.request_focus();
         }
         // Who has typed the filter goes on with what it leaves.
-        // The list of completions may have taken the tabulator from the other events by now.
-        let is_tab =
-            |event: &Event| matches!(event, Event::Key { key: Key::Tab, pressed: true, .. });
-        let by_key =
-            ui.input(|input| !(input.raw.events.iter().any(is_tab) || input.pointer.any_pressed()));
+        // Tab and the pointer go on elsewhere by themselves.
+        let by_key = ui.memory(|memory| memory.focused().is_none())
+            && ui.input(|input| {
+                !(input.pointer.any_pressed() || input.raw.events.iter().any(is_tab))
+            });
         if response.lost_focus() && by_key {
             choices.requests.reveal = true;
         }
@@ -115,6 +115,11 @@ impl FilterLine {
             wrong_ui(ui, response.rect, wrong, choices);
         }
     }
+}
+
+/// Whether the tabulator was pressed, also where the list of completions has taken it.
+const fn is_tab(event: &Event) -> bool {
+    matches!(event, Event::Key { key: Key::Tab, pressed: true, .. })
 }
 
 /// The text with the wrong part of it underlined.
