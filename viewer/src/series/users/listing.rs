@@ -43,9 +43,9 @@ pub const PERIODS: [GridColumn; 16] = [
     number("Output/s", 64.0, "Output tokens per second, when their chunk arrived"),
     number("In flight", 54.0, "Requests in flight at its end"),
     number("New tokens", 80.0, "Tokens that no cache can have had: what the budget counts"),
-    number("Work. set", 62.0, "Tokens of all blocks that were used lately"),
-    number("Added", 46.0, "Users that the ramp added at its end"),
-    text("Because", 232.0, "Why the ramp added users, or did not"),
+    number("Work. set", 65.0, "Tokens of all blocks that were used lately"),
+    number("Added", 48.0, "Users that the ramp added at its end"),
+    text("Because", 226.0, "Why the ramp added users, or did not"),
 ];
 
 /// The column of [`WAITS`] with the time.
