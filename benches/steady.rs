@@ -9,7 +9,7 @@
 /// How many times a stall's length catching up may take.
 const CATCHING_UP: i64 = 10;
 /// A request that is no later than this was not waiting behind others.
-const IN_TIME_NS: i64 = 50_000;
+pub const IN_TIME_NS: i64 = 50_000;
 
 /// Lateness of the requests that no host stall and no catching up after one explains, sorted.
 /// `requests` are due time and lateness, in order of due time; `stalls` are start and length in any

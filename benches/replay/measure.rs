@@ -155,6 +155,8 @@ fn lateness(runner: &Runner, case: &Case, line: &mut Value) -> Result<Option<Str
             say(&format!("outside_stalls_{name}_us"), 1e3, &outside);
         }
         say("arrival_outside_p99_us", 1e3, &|side| percentile(&side.arrivals_outside, 0.99));
+        say("arrival_steady_p99_us", 1e3, &|side| percentile(&side.arrivals_steady, 0.99));
+        say("percent_waiting_outside", 0.01, &|side| Some(side.share_waiting()));
         say("percent_in_stalls", 0.01, &|side| Some(side.share_in_stalls()));
     }
     // The floor does not count its own, and a peer's are not known.

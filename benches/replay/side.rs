@@ -5,7 +5,7 @@
 
 use std::io::{Error, Result};
 
-use benches::steady::steady;
+use benches::steady::{IN_TIME_NS, steady};
 use onbeat_shared::log::sample::Sample;
 use onbeat_shared::log::{Class, DoneFlags, Record};
 use onbeat_shared::metrics::lateness::{in_stall, lateness_ns};
@@ -23,6 +23,8 @@ pub(crate) struct Side {
     pub(crate) arrivals: Vec<f64>,
     /// Of those, what no host stall of the sender or the server explains.
     pub(crate) arrivals_outside: Vec<f64>,
+    /// And what neither a stall nor catching up after one explains.
+    pub(crate) arrivals_steady: Vec<f64>,
     /// Its own lateness: all of it, and what no host stall explains.
     pub(crate) own: Vec<f64>,
     pub(crate) outside: Vec<f64>,
@@ -75,11 +77,14 @@ impl Side {
         let times = |i| Some((requests.intended(i)?.0, lateness_ns(run, i)?));
         let times: Vec<_> = scheduled.clone().filter_map(times).collect();
         let arrivals_outside = sorted(outside.map(|late| late.ns as f64).collect());
+        let mut arrived: Vec<_> = late.iter().map(|late| (due[late.place], late.ns)).collect();
+        arrived.sort_unstable();
         let starved = |i: &usize| requests.flags(*i).has(DoneFlags::UNDERRUN);
         let is_ok = |i: &usize| requests.class(*i) == Some(Class::Ok);
         Ok(Self {
             arrivals: sorted(late.iter().map(|late| late.ns as f64).collect()),
             arrivals_outside,
+            arrivals_steady: steady(&arrived, &both),
             own: lateness(false),
             outside: lateness(true),
             steady: steady(&times, &both),
@@ -132,6 +137,7 @@ impl Side {
         Ok(Self {
             arrivals: sorted(late),
             arrivals_outside: Vec::new(),
+            arrivals_steady: Vec::new(),
             own: Vec::new(),
             outside: Vec::new(),
             steady: Vec::new(),
@@ -164,6 +170,12 @@ impl Side {
         let found =
             self.stalls.iter().filter(|stall| overlap(stall) > 0).max_by_key(|s| overlap(s));
         Some(((to - from) as f64, found.map_or(0.0, |stall| stall.1 as f64)))
+    }
+
+    /// Share of the arrivals outside host stalls that waited behind others.
+    pub(crate) fn share_waiting(&self) -> f64 {
+        let waited = self.arrivals_outside.iter().filter(|&&ns| ns > IN_TIME_NS as f64).count();
+        waited as f64 / self.arrivals_outside.len().max(1) as f64
     }
 
     /// The lateness that a share of arrivals does not exceed.

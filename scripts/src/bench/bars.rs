@@ -108,6 +108,9 @@ fn arrivals(shape: &str, rate: &str, pacing: Option<&str>) -> Row {
         // About one in a hundred requests is hit by the host: whether this is the host's doing or
         // not is a toss of a coin, which the one before is not.
         .check("ratio_arrival_p99_us", Bound::Told)
+        // Near its limit a sender needs several times a stall's length to catch up: at fifty
+        // thousand a second that, and not pacing, is where the hundredth request lies.
+        .beside("ratio_arrival_steady_p99_us", " x at p99 when also not catching up")
         .beside("onbeat_arrival_p50_us", " us at p50")
         .beside("onbeat_arrival_p99_us", " us at p99")
 }
