@@ -10,6 +10,7 @@ pub mod hardship;
 pub mod scripted;
 pub mod secured;
 pub mod sim;
+pub mod soak;
 pub mod torture;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use onbeat::cli::progress::Quiet;
+use onbeat::clock_state::Trust;
 use onbeat::conductor::Watch;
 use onbeat::error::EngineError;
 use onbeat::mock::{self, MockConfig, MockCounts, Served};
@@ -227,6 +229,9 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
         trace,
         trace_options: TraceOptions::default(),
         given: Given::default(),
+        shard: None,
+        start_unix_ns: None,
+        trust: Trust::Within(1_000_000),
         users: UserOptions::default(),
         resumed: None,
         plan: PlanOptions::default(),

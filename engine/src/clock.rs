@@ -83,6 +83,22 @@ pub fn unix_ns() -> u64 {
     u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap_or(0)
 }
 
+/// What the monotonic clock shows when the wall clock shows `unix_ns`, which should be near: between
+/// now and then the wall clock is steered.
+#[must_use]
+pub fn monotonic_at(at_unix_ns: u64) -> i64 {
+    const READINGS: usize = 9;
+    // Of several readings of both clocks, those that were closest together say it best.
+    let reading = |_| {
+        let before_ns = monotonic_ns();
+        let wall_ns = unix_ns();
+        let after_ns = monotonic_ns();
+        let (middle_ns, apart_ns) = (before_ns.midpoint(after_ns), after_ns - before_ns);
+        (apart_ns, middle_ns.saturating_add(at_unix_ns.wrapping_sub(wall_ns).cast_signed()))
+    };
+    (0..READINGS).map(reading).min().map_or_else(monotonic_ns, |(_, at_ns)| at_ns)
+}
+
 /// CPU time this thread has used, in nanoseconds: wall time minus this is time it did not run.
 #[must_use]
 pub fn thread_cpu_ns() -> i64 {
@@ -106,6 +122,17 @@ mod tests {
         assert!(step_ns > 0);
         // A clock that ticks would step by a timer's period: a millisecond at the least.
         assert!(step_ns < 1_000_000, "{step_ns} ns");
+    }
+
+    #[test]
+    fn an_instant_of_the_wall_clock_is_one_of_the_monotonic_clock() {
+        let before_ns = monotonic_ns();
+        let now_ns = monotonic_at(unix_ns());
+        let after_ns = monotonic_ns();
+        // Unless somebody sets the wall clock in between.
+        assert!((before_ns..=after_ns).contains(&now_ns), "{before_ns} {now_ns} {after_ns}");
+        let later_ns = monotonic_at(unix_ns() + 5_000_000_000);
+        assert!(later_ns - now_ns > 4_000_000_000, "{later_ns} {now_ns}");
     }
 
     #[test]

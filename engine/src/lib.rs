@@ -21,6 +21,7 @@
 
 pub mod cli;
 pub mod clock;
+pub mod clock_state;
 pub mod conductor;
 pub mod doctor;
 pub mod error;

@@ -10,6 +10,9 @@ pub const WRITE_PARTS_MAX: usize = 1_000;
 /// Most pacing cores: core numbers are `u16` in the log, and the conductor uses the top value.
 pub const CORES_MAX: usize = 1_024;
 
+/// Most machines that can share a run: far more than one server needs, and few enough to be listed.
+pub const SHARDS_MAX: u32 = 10_000;
+
 /// Bytes of a trace file mapped at once, a multiple of every page size in use: large enough that a
 /// thread for their digest is worth its start, small enough that resident memory stays that of the
 /// parsed rows.
@@ -18,6 +21,18 @@ pub const TRACE_WINDOW_BYTES: usize = 8 << 20;
 /// a few minutes' reading, so that a file made to unpack without end is told from a large one. The
 /// memory that unpacking takes does not depend on it.
 pub const TRACE_UNPACKED_BYTES_MAX: u64 = 64 << 30;
+/// Most bytes that the packed columns of rows read together may unpack to: the 65,536 rows that
+/// pyarrow writes to a batch, with prompts of 64 KiB each.
+pub const TRACE_BATCH_BYTES_MAX: u64 = 4 << 30;
+/// Bytes that what stands in memory together, rows of columns, a line, a file of one tree, may
+/// unpack to in any case.
+pub const TRACE_UNPACK_BYTES_FREE: u64 = 128 << 20;
+/// How many times their packed size, beyond that: ten times what text with long repeats takes, and
+/// a hundredth of what zstd makes of nothing but zeros.
+pub const TRACE_UNPACK_RATIO_MAX: u64 = 256;
+/// Most values of columns in the pages of rows read together: a list of a million block ids for
+/// each of 256 rows.
+pub const TRACE_BATCH_VALUES_MAX: u64 = 1 << 28;
 /// Longest prompt that is made of words: three hundred times the longest of public traces.
 pub const PROMPT_TOKENS_MAX: u32 = 1 << 28;
 /// Most memory that requests rendered ahead take unless the user says more: a minute of the busiest
@@ -62,6 +77,9 @@ pub const ERROR_BODY_BYTES_KEPT: usize = 16 << 10;
 /// Longest request that is looked through for what a server's words repeat of its prompt: some
 /// milliseconds, on a core that has others to send.
 pub const ECHO_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of requests that a core looks through in a second, however many fail, beyond the first
+/// [`ECHO_BYTES_MAX`]: less than a hundredth of its time.
+pub const ECHO_BYTES_PER_S: u64 = 1 << 20;
 /// Longest words about a failure.
 pub const ERROR_TEXT_BYTES_MAX: usize = 1 << 10;
 

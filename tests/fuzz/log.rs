@@ -181,6 +181,7 @@ fn accounted(input: &[u8], mut decoder: Decoder<'_>) -> Result<usize, String> {
             Item::Recorded(rows) => drop(rows.iter().count()),
             Item::Stretches(rows) => drop(rows.iter().count()),
             Item::Paths(rows) => drop(rows.iter().count()),
+            Item::Numbers(numbers) => drop(numbers.iter().count()),
             Item::Damaged { offset, bytes, .. } if offset != at || offset + bytes > input.len() => {
                 return Err(format!("{bytes} damaged bytes at {offset} instead of {at}"));
             }

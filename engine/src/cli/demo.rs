@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::cli::flags::gate::GateFlags;
 use crate::cli::flags::run::FAILED_SHARE_MAX;
 use crate::cli::flags::target::DriverFlag;
 use crate::cli::progress::{Terminal, Ui};
@@ -15,6 +16,7 @@ use crate::cli::replay::{Conclusion, conclude};
 use crate::cli::report::{GoalFlags, SliceFlags};
 use crate::cli::{inputs, printing};
 use crate::clock::unix_ns;
+use crate::clock_state::{MAX_ERROR_NS, Trust};
 use crate::conductor::Watch;
 use crate::error::EngineError;
 use crate::mock::{self, MockConfig};
@@ -76,6 +78,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let conclusion = Conclusion {
         goals: &GoalFlags::default(),
         slices: SliceFlags::default(),
+        gates: &GateFlags::default(),
         failed_share_max: FAILED_SHARE_MAX,
         verbose: false,
         results: None,
@@ -98,6 +101,9 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
         trace,
         trace_options: TraceOptions::default(),
         given: Given::default(),
+        shard: None,
+        start_unix_ns: None,
+        trust: Trust::Within(MAX_ERROR_NS),
         users: UserOptions::default(),
         resumed: None,
         plan: PlanOptions::default(),

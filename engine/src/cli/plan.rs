@@ -21,6 +21,7 @@ use crate::cli::flags::cancel::CancelFlags;
 use crate::cli::flags::number::whole;
 use crate::cli::flags::peers::PeerFlags;
 use crate::cli::flags::run::RunFlags;
+use crate::cli::flags::shard::{ShardFlags, StartFlags};
 use crate::cli::flags::target::TargetFlags;
 use crate::cli::flags::timing::TimingFlags;
 use crate::cli::flags::trace::TraceFlags;
@@ -44,6 +45,8 @@ pub struct Args {
     cancel: CancelFlags,
     #[command(flatten)]
     body: BodyFlags,
+    #[command(flatten)]
+    shard: ShardFlags,
     #[command(flatten)]
     unused: ReplayOnly,
 
@@ -75,15 +78,21 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let mut render = args.body.options()?;
     let path = args.trace.path()?;
     let mut trace = trace::read(path, &args.trace.options())?;
+    let shard = args.shard.part(|name| std::env::var(name).ok())?;
     let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if let (Some(agentic), Some(found)) = (&trace.recorded.agentic, plan::steps(&trace)) {
         let users = args.unused.users.options(args.body.seed, &GoalFlags::default())?;
-        let scenes = args.bodies.then(|| steps::scenes(&trace, &users, render));
-        return steps::run(&trace, agentic, &found, scenes.transpose()?.as_ref(), limit, out);
+        let scenes = args.bodies.then(|| steps::scenes(&trace, &users, render)).transpose()?;
+        let own = shard.map(|shard| steps::own(&trace, &users, shard)).transpose()?;
+        let shown = steps::Shown { scenes: scenes.as_ref(), own, limit };
+        return steps::run(&trace, agentic, &found, &shown, out);
     }
     trace::check_scheduled(path, &trace)?;
     let synthesised = plan::synthesise(&mut trace, &options)?;
     let mut plan = plan::build(&trace, &options)?;
+    if let Some(shard) = shard {
+        plan = plan.shard(&trace, shard)?;
+    }
     settle_lengths(&mut plan, &trace, &render);
     // What replay refuses is refused here, shown or not.
     render = render.for_trace(&trace, options.force_min_tokens)?;
@@ -124,7 +133,8 @@ fn tell_what_is_odd(args: &Args, trace: &Trace, plan: &Plan, synthesised: &[Stri
     }
     let left_out = plan.left_out.words();
     if !left_out.is_empty() {
-        let (planned, all) = (plan.rows.len(), trace.source.rows * u64::from(plan.copies));
+        let planned = plan.part.as_ref().map_or(plan.rows.len(), |part| part.planned as usize);
+        let all = trace.source.rows * u64::from(plan.copies);
         let copies = if plan.copies == 1 { "" } else { " of all copies" };
         let (rows, are) = (counted(all, "row"), agreeing(planned as u64, "is", "are"));
         tell(&format!("{planned} of {rows}{copies} {are} planned: {}", left_out.join(", ")));
@@ -186,7 +196,7 @@ fn print(
 
 fn line_of<'a>(plan: &'a Plan, trace: &'a Trace, row: &PlanRow, hash_ids: &'a [u64]) -> Line<'a> {
     Line {
-        request: row.request.0,
+        request: plan.number(row.request).0,
         row: row.row,
         source: trace
             .recorded
@@ -196,7 +206,7 @@ fn line_of<'a>(plan: &'a Plan, trace: &'a Trace, row: &PlanRow, hash_ids: &'a [u
         session: &plan.sessions[row.session.as_usize()],
         turn: row.turn,
         due_ns: row.due.map(|due| due.0),
-        after: row.after.map(|after| after.0),
+        after: row.after.map(|after| plan.number(after).0),
         think_ns: row.think_ns,
         input_tokens: row.input_tokens,
         max_tokens: row.max_tokens,
@@ -217,6 +227,7 @@ impl ReplayOnly {
     fn options() -> Command {
         let options = <RunFlags as clap::Args>::augment_args(Command::new("replay"));
         let options = <GoalFlags as clap::Args>::augment_args(options);
+        let options = <StartFlags as clap::Args>::augment_args(options);
         let options = <PeerFlags as clap::Args>::augment_args(options);
         let options = <UserFlags as clap::Args>::augment_args(options);
         <TargetFlags as clap::Args>::augment_args(options)

@@ -13,7 +13,7 @@ use onbeat_shared::trace::agentic::Agentic;
 use crate::cli::plan::{Line, tell};
 use crate::cli::printing;
 use crate::error::EngineError;
-use crate::plan::{Steps, scripts};
+use crate::plan::{Shard, Steps, scripts};
 use crate::policy::options::UserOptions;
 use crate::render::RenderOptions;
 use crate::render::users::{SceneOptions, Scenes};
@@ -40,7 +40,48 @@ pub(super) fn scenes(
     Ok(Scenes::new(trace, &scripts, &render, options)?)
 }
 
-/// Prints the steps of an agentic trace, at most so many, with their bodies where there are texts.
+/// What is printed of an agentic trace.
+#[derive(Debug)]
+pub(super) struct Shown<'a> {
+    /// Where bodies come from, if they are shown.
+    pub(super) scenes: Option<&'a Scenes>,
+    /// Of each request, whether this shard sends it; `None`: it sends all.
+    pub(super) own: Option<Vec<bool>>,
+    /// At most so many requests.
+    pub(super) limit: usize,
+}
+
+impl Shown<'_> {
+    /// The requests.
+    fn of(&self, trace: &Trace) -> impl Iterator<Item = u32> {
+        let all = (0_u32..).take(trace.records.len());
+        let is_own = |&request: &u32| match &self.own {
+            Some(own) => own[request as usize],
+            None => true,
+        };
+        all.filter(is_own).take(self.limit)
+    }
+}
+
+/// Of each request, whether users of this shard may come to it.
+///
+/// # Errors
+/// When no conversation may be played, or none is left for this shard.
+pub(super) fn own(
+    trace: &Trace,
+    users: &UserOptions,
+    shard: Shard,
+) -> Result<Vec<bool>, EngineError> {
+    let mut scripts = scripts(trace, &users.script)?;
+    scripts.shard(trace, shard)?;
+    let mut own = vec![false; trace.records.len()];
+    for script in scripts.scripts.iter().filter(|script| script.in_pool) {
+        script.records.clone().for_each(|record| own[record as usize] = true);
+    }
+    Ok(own)
+}
+
+/// Prints the steps of an agentic trace, with their bodies where there are texts.
 ///
 /// # Errors
 /// When stdout cannot be written.
@@ -48,8 +89,7 @@ pub(super) fn run(
     trace: &Trace,
     agentic: &Agentic,
     steps: &Steps,
-    scenes: Option<&Scenes>,
-    limit: usize,
+    shown: &Shown<'_>,
     out: &mut dyn Write,
 ) -> Result<u8, EngineError> {
     for warning in &trace.warnings {
@@ -60,11 +100,11 @@ pub(super) fn run(
         tell(&format!("{times} {are} longer than the gap to fill: cut to it"));
     }
     tell("conversations are planned as they were recorded: options of time do not count");
-    if let Some(scenes) = scenes {
-        tell_of_bodies(scenes, trace, limit);
+    if let Some(scenes) = shown.scenes {
+        tell_of_bodies(scenes, trace, shown);
     }
     let mut out = BufWriter::with_capacity(1 << 16, out);
-    match print(trace, agentic, steps, scenes, limit, &mut out).and_then(|()| out.flush()) {
+    match print(trace, agentic, steps, shown, &mut out).and_then(|()| out.flush()) {
         // Whoever closed the pipe has read what it wanted.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         Err(error) => Err(printing(error)),
@@ -72,8 +112,8 @@ pub(super) fn run(
     }
 }
 
-fn tell_of_bodies(scenes: &Scenes, trace: &Trace, limit: usize) {
-    let shown = || (0_u32..).take(trace.records.len().min(limit));
+fn tell_of_bodies(scenes: &Scenes, trace: &Trace, shown: &Shown<'_>) {
+    let shown = || shown.of(trace);
     let unsent = shown().filter(|&record| !scenes.is_sent(record)).count() as u64;
     if unsent > 0 {
         tell(&format!(
@@ -92,13 +132,13 @@ fn print(
     trace: &Trace,
     agentic: &Agentic,
     steps: &Steps,
-    scenes: Option<&Scenes>,
-    limit: usize,
+    shown: &Shown<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut text = Vec::new();
     let mut hash_ids = Vec::new();
-    for ((request, record), step) in (0_u32..).zip(&trace.records).zip(&steps.steps).take(limit) {
+    for request in shown.of(trace) {
+        let (record, step) = (&trace.records[request as usize], &steps.steps[request as usize]);
         hash_ids.clear();
         hash_ids.extend(trace.blocks_of(record).iter());
         let file = trace.recorded.files.get(trace.recorded.file_of(request) as usize);
@@ -122,7 +162,7 @@ fn print(
         };
         text.clear();
         serde_json::to_writer(&mut text, &line)?;
-        if let Some(scenes) = scenes {
+        if let Some(scenes) = shown.scenes {
             // The body is put in as it stands, so that its bytes are the ones that are sent.
             text.pop();
             text.extend_from_slice(b",\"body\":");

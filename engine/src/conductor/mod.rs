@@ -18,6 +18,7 @@ mod rendering;
 pub mod warm_connections;
 pub mod warm_requests;
 pub mod writer;
+mod zero;
 
 use std::io;
 use std::sync::Arc;
@@ -39,7 +40,9 @@ use self::patience::Patience;
 use self::rendering::Rendering;
 use self::writer::{Writer, Written};
 use crate::clock::{monotonic_ns, unix_ns};
+use crate::clock_state;
 use crate::error::EngineError;
+use crate::net::shortage::{Shortage, told};
 use crate::plan::Plan;
 use crate::policy::direction::state::DirectorState;
 use crate::render::Renderer;
@@ -52,8 +55,6 @@ use crate::trace::Digesting;
 
 /// How often the conductor looks.
 const TICK: Duration = Duration::from_millis(50);
-/// From the last core's "ready" to zero, unless the user named an instant.
-const LEAD_NS: i64 = 50_000_000;
 /// How often both clocks are read together during a run.
 const ANCHOR_NS: i64 = 1_000_000_000;
 /// Blocks of the conductor's own stream: anchors only, one record a second.
@@ -135,6 +136,7 @@ pub fn conduct(
     // cost it its place. The cores' own threads pin themselves.
     let _apart = affinity::Apart::from(&cpus);
     late_digest::keep_off(&digesting, &cpus);
+    zero::wait_apart(manifest.start.as_ref(), watch)?;
     let rendering = renderer.map(|renderer| Rendering::start(renderer, &shared)).transpose()?;
     let mut cores = Cores::start(&assignments, &shared)?;
     let warmed = cores.wait_ready(watch)?;
@@ -148,6 +150,10 @@ pub fn conduct(
         watch.say(&tls.to_string());
     }
     manifest.started_unix_ns = unix_ns();
+    if let Some(start) = &mut manifest.start {
+        manifest.started_unix_ns = start.at_unix_ns;
+        start.clock = clock_state::read().ok();
+    }
     let begun = log.writer().and_then(|file| Writer::begin(file, &manifest, &plan, &prefixes));
     drop(prefixes);
     let writer = begun.map_err(|source| EngineError::Io {
@@ -155,6 +161,7 @@ pub fn conduct(
         path: None,
         source,
     })?;
+    zero::wait_ready(manifest.start.as_ref(), watch)?;
     log.keep()?;
     let directing = users.map(|job| Directing::start(job, &shared)).transpose()?;
     let patience = Patience::new(stop_after_failures);
@@ -225,7 +232,7 @@ fn perform(
     watch: &mut dyn Watch,
 ) -> Result<Performed, EngineError> {
     let mut sink = Sink::new(Arc::clone(own));
-    let zero_ns = monotonic_ns() + LEAD_NS;
+    let zero_ns = zero::choose(manifest.start.as_ref());
     shared.zero_ns.store(zero_ns, Ordering::Release);
     let mut stop = Stop::No;
     let mut given_up = None;
@@ -233,8 +240,11 @@ fn perform(
     let anchor = |sink: &mut Sink, at_zero: bool| {
         let time_ns = monotonic_ns() - zero_ns;
         let wall_ns = unix_ns();
-        let (time_ns, wall_ns) =
-            if at_zero { (0, wall_ns.saturating_add_signed(-time_ns)) } else { (time_ns, wall_ns) };
+        let (time_ns, wall_ns) = match &manifest.start {
+            _ if !at_zero => (time_ns, wall_ns),
+            Some(start) => (0, start.at_unix_ns),
+            None => (0, wall_ns.saturating_add_signed(-time_ns)),
+        };
         sink.push(&Record::Anchor {
             time: RunNanos(time_ns),
             unix_ns: wall_ns,
@@ -449,17 +459,25 @@ impl Warmed {
 
 /// Some connections may fail; all of them may not.
 fn judge_warm_up(ready: &CoreReady, watch: &mut dyn Watch) -> Result<(), EngineError> {
-    let Some(first) = ready.failures.first() else { return Ok(()) };
+    // What is lacking here is told before what a server did.
+    let ours = ready.failures.iter().find_map(|error| Some((Shortage::of(error)?, error)));
+    let Some(first) = ours.map(|(_, error)| error).or(ready.failures.first()) else {
+        return Ok(());
+    };
     if ready.connections == 0 {
+        if let Some((shortage, error)) = ours {
+            return Err(shortage.error(error));
+        }
         return Err(EngineError::Run(format!(
             "no connection could be opened: {first}. Is the server running, and is --url right?"
         )));
     }
     watch.say(&format!(
-        "core {}: {} of {} could not be opened before the start ({first}), and will be when needed",
+        "core {}: {} of {} could not be opened before the start ({}), and will be when needed",
         ready.core.0,
         ready.failures.len(),
         counted((ready.failures.len() + ready.connections) as u64, "connection"),
+        told(first),
     ));
     Ok(())
 }

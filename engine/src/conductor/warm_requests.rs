@@ -61,6 +61,7 @@ pub fn send(
         planned: u32::try_from(planned).expect("a part of a plan"),
         started_unix_ns,
         warm_up: None,
+        start: None,
         ..manifest.clone()
     };
     // A log in memory, which says of these requests what a run's log says of its own.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use onbeat_shared::log::block::{plan_blocks, recorded_blocks, session_blocks};
+use onbeat_shared::log::block::{number_blocks, plan_blocks, recorded_blocks, session_blocks};
 use onbeat_shared::log::header::{
     Closing, CoreTotals, Footer, Manifest, file_header_of, footer_block, manifest_block,
 };
@@ -56,7 +56,7 @@ pub struct Written {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes what comes before the first record: header, manifest, plan, sessions,
+    /// Writes what comes before the first record: header, manifest, numbers, plan, sessions,
     /// recorded answers, which prompts begin alike.
     ///
     /// # Errors
@@ -69,6 +69,10 @@ impl<W: Write> Writer<W> {
     ) -> io::Result<Self> {
         file.write_all(&file_header_of(manifest))?;
         file.write_all(&manifest_block(manifest))?;
+        let part = plan.part.as_ref();
+        for block in part.iter().flat_map(|part| number_blocks(&part.numbers)) {
+            file.write_all(&block)?;
+        }
         for block in plan_blocks(plan.rows.iter().copied()) {
             file.write_all(&block)?;
         }

@@ -7,6 +7,7 @@
 
 mod arrivals;
 mod cancel;
+mod cores;
 mod curve;
 mod depend;
 pub mod error;
@@ -17,7 +18,7 @@ mod recorded;
 mod sample;
 mod schedule;
 pub mod script;
-mod shard;
+pub mod shard;
 mod steps;
 pub mod stretches;
 mod synthesis;
@@ -32,7 +33,7 @@ use onbeat_shared::counted::agreeing;
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::log::recorded_row::RecordedRow;
 use onbeat_shared::trace::Trace;
-use onbeat_shared::units::{RequestIndex, RunNanos};
+use onbeat_shared::units::{CoreIndex, RequestIndex, RunNanos};
 use serde::{Deserialize, Serialize};
 
 pub use crate::plan::arrivals::{Arrivals, Pattern};
@@ -43,6 +44,7 @@ pub use crate::plan::options::PlanOptions;
 pub use crate::plan::prefixes::prefixes;
 pub use crate::plan::sample::Share;
 pub use crate::plan::script::{ScriptOptions, Scripts, scripts};
+pub use crate::plan::shard::{Part, Shard};
 pub use crate::plan::steps::{Step, Steps, steps};
 pub use crate::plan::synthesis::{Factor, Synthesis, synthesise};
 pub use crate::plan::templates::templates;
@@ -89,6 +91,8 @@ pub struct Plan {
     pub left_out: LeftOut,
     /// What its reader should know before it is sent.
     pub warnings: Vec<String>,
+    /// Which part of a whole plan this is; `None`: it is the whole.
+    pub part: Option<Part>,
 }
 
 /// Rows of the trace that the options leave out, each counted once for every copy.
@@ -145,7 +149,6 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
     let cancel_after = cancel::after(trace, &schedule.sends, options, &mut schedule.warnings);
     let hits = ideal::hits(trace, &schedule.sends);
     let chains = depend::chains(trace, &schedule.sends, options);
-    let cores = shard::cores(trace, &schedule.sends, &chains, options.cores);
     let mut rows = Vec::with_capacity(schedule.sends.len());
     for (request, send) in (0_u32..).zip(&schedule.sends) {
         let record = &trace.records[send.record as usize];
@@ -158,7 +161,7 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
             request: RequestIndex(request),
             session: link.session,
             turn: link.turn,
-            core: cores[link.session.as_usize()],
+            core: CoreIndex(0),
             target: target(link.session.0, options.targets),
             row: record.row,
             due: link.think_ns.is_none().then_some(RunNanos(send.due_ns)),
@@ -175,7 +178,7 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
             body_bytes: None,
         });
     }
-    Ok(Plan {
+    let mut plan = Plan {
         rows,
         record_of: schedule.sends.iter().map(|send| send.record).collect(),
         cancel_after,
@@ -189,7 +192,10 @@ pub fn build(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
         copies: options.copies.max(1),
         left_out: schedule.left_out,
         warnings: schedule.warnings,
-    })
+        part: None,
+    };
+    plan.deal(trace, options.cores);
+    Ok(plan)
 }
 
 impl Plan {

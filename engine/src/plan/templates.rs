@@ -58,6 +58,7 @@ pub fn templates(trace: &Trace, scripts: &Scripts) -> Plan {
         mode: PlanMode::Users,
         left_out: LeftOut::default(),
         warnings: warnings(scripts),
+        part: None,
     }
 }
 

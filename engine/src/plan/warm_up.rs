@@ -3,7 +3,7 @@
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::units::{CoreIndex, RequestIndex, RunNanos};
 
-use crate::plan::{LeftOut, Plan, PlanMode};
+use crate::plan::{LeftOut, Part, Plan, PlanMode};
 
 impl Plan {
     /// The first `count` requests as a schedule of their own, for one core: each leaves when the
@@ -30,6 +30,10 @@ impl Plan {
             mode: PlanMode::ClosedLoop,
             left_out: LeftOut::default(),
             warnings: Vec::new(),
+            part: self.part.as_ref().map(|part| Part {
+                numbers: part.numbers.iter().copied().take(first).collect(),
+                ..part.clone()
+            }),
         }
     }
 }

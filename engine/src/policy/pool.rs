@@ -59,9 +59,11 @@ impl Pool {
         };
         let places = (0_u32..).zip(&scripts.scripts);
         let mut order: Vec<u32> =
-            places.filter(|(_, script)| script.in_pool).map(|(place, _)| place).collect();
+            places.filter(|(_, own)| own.in_pool || own.elsewhere).map(|(place, _)| place).collect();
         order.sort_by(|&a, &b| id(a).cmp(id(b)));
         Twister::new(seed).shuffle(&mut order);
+        // Each shard takes its own in the order that all of them have in common.
+        order.retain(|&place| scripts.scripts[place as usize].in_pool);
         let mut known: HashMap<&str, u32> = HashMap::new();
         let number = |&place: &u32| {
             let next = u32::try_from(known.len()).expect("no more ids than conversations");

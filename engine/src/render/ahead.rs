@@ -202,7 +202,8 @@ impl Renderer {
         let session = &self.plan.sessions[row.session.as_usize()];
         let common = &self.commons[usize::from(row.target)];
         self.own.clear();
-        head::append_own(&mut self.own, &self.options, row.request.0, session, u64::MAX);
+        let number = self.plan.number(row.request).0;
+        head::append_own(&mut self.own, &self.options, number, session, u64::MAX);
         let mut shell = lane.shells.pop().unwrap_or_default();
         let rendered = Arc::get_mut(&mut shell).expect("a shell is nobody else's");
         let head_room = common.len() + self.own.len();
@@ -219,7 +220,7 @@ impl Renderer {
         filling.put(&self.around.after);
         let body_bytes = filling.body_bytes();
         self.own.clear();
-        head::append_own(&mut self.own, &self.options, row.request.0, session, body_bytes);
+        head::append_own(&mut self.own, &self.options, number, session, body_bytes);
         filling.end([common, &self.own]);
         if self.trace.recorded.texts.fault().is_some() {
             return false;

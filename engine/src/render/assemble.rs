@@ -48,6 +48,8 @@ struct Assembler<'a> {
     body_bytes: Vec<u64>,
     text: Vec<Part>,
     copied: u64,
+    /// The request's number in the whole plan.
+    number: u32,
 }
 
 /// Puts together all requests of a plan.
@@ -71,6 +73,7 @@ pub(crate) fn assemble(
         assembler.gather_text(trace, plan.copy(row.request), row, record);
         assembler.gather_recorded(plan.record_of[row.request.as_usize()]);
         around.fill(plan, trace, options, &closings, row.request);
+        assembler.number = plan.number(row.request).0;
         if assembler.histories.as_ref().is_some_and(|all| all.is_turn(row.request)) {
             assembler.turn(row, session, &around);
         } else {
@@ -136,6 +139,7 @@ impl<'a> Assembler<'a> {
             body_bytes: Vec::new(),
             text: Vec::new(),
             copied: 0,
+            number: 0,
         })
     }
 
@@ -147,7 +151,7 @@ impl<'a> Assembler<'a> {
         self.first_part.push(self.parts.len() as u64);
         self.body_bytes.push(body_bytes);
         let start = self.heads.len();
-        head::append_own(&mut self.heads, self.options, row.request.0, session, body_bytes);
+        head::append_own(&mut self.heads, self.options, self.number, session, body_bytes);
         self.heads.extend_from_slice(&around.before);
         // Besides the text there are the head's two halves and the closing.
         if self.text.len() + 3 > WRITE_PARTS_MAX {
@@ -174,9 +178,9 @@ impl<'a> Assembler<'a> {
         self.body_bytes.push(body_bytes);
         let start = self.heads.len();
         if is_first {
-            head::append_own(&mut self.heads, self.options, row.request.0, session, body_bytes);
+            head::append_own(&mut self.heads, self.options, self.number, session, body_bytes);
         } else {
-            head::append_open(&mut self.heads, self.options, row.request.0, session);
+            head::append_open(&mut self.heads, self.options, self.number, session);
         }
         let own = self.head_part(start);
         self.parts.extend([self.commons[usize::from(row.target)], own, self.opening]);

@@ -43,7 +43,8 @@ pub fn few(
         let body_bytes = body.len() as u64;
         let session = &plan.sessions[row.session.as_usize()];
         let mut bytes = commons[usize::from(row.target)].clone();
-        head::append_own(&mut bytes, options, number, session, body_bytes);
+        let whole = plan.number(row.request).0;
+        head::append_own(&mut bytes, options, whole, session, body_bytes);
         bytes.append(&mut body);
         let len = u32::try_from(bytes.len()).expect("a request has less than 4 GiB");
         bodies.parts.push(Part { chunk: number, start: 0, len });

@@ -4,6 +4,8 @@
 //! connection is opened; a run that could not start leaves no log behind. Reading the log back and
 //! showing numbers is the caller's business.
 
+mod planned;
+mod shares;
 mod user_facts;
 pub mod users;
 
@@ -14,11 +16,12 @@ use onbeat_shared::counted::counted;
 use onbeat_shared::foreign::shown_path;
 use onbeat_shared::log::PrefixRows;
 use onbeat_shared::log::header::{CacheSize, Manifest, Pacing as PacingFacts, Tls, TraceSource};
-use onbeat_shared::log::plan_row::PlanRow;
+use onbeat_shared::log::start::{ShardFacts, Start};
 use onbeat_shared::trace::Trace;
-use onbeat_shared::units::{CoreIndex, NANOS_PER_SECOND};
+use onbeat_shared::units::CoreIndex;
 
 use crate::clock::{monotonic_step_ns, unix_ns};
+use crate::clock_state::{self, Trust};
 use crate::conductor::footprint;
 use crate::conductor::log_file::LogFile;
 use crate::conductor::{
@@ -26,11 +29,10 @@ use crate::conductor::{
 };
 use crate::doctor;
 use crate::error::EngineError;
-use crate::limits::CORES_MAX;
 use crate::net::reach::{Reached, reach, resolved};
 use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
-use crate::plan::{self, Plan, PlanOptions, Scripts};
+use crate::plan::{self, Plan, PlanOptions, Scripts, Shard};
 use crate::policy::deadline::Limits;
 use crate::policy::options::UserOptions;
 use crate::policy::reuse::Strategy;
@@ -38,12 +40,9 @@ use crate::readiness::{self, Readiness};
 use crate::render::supply::Source;
 use crate::render::{self, Destination, Prepared, RenderOptions, Secret};
 use crate::replayer::driver::DriverKind;
-use crate::replayer::{Assignment, Pacing, Stop, affinity, stall};
+use crate::replayer::{Assignment, Pacing, Stop, stall};
 pub use crate::run::users::Resumed;
 use crate::trace::{self, Given, TraceOptions};
-
-/// Requests a second that one core is asked to send when the user does not say how many cores.
-const RATE_PER_CORE: usize = 10_000;
 
 /// A run as meant.
 #[derive(Clone, Debug)]
@@ -56,6 +55,12 @@ pub struct RunConfig {
     pub given: Given,
     /// How to schedule it; `cores` is filled in from [`RunConfig::cores`].
     pub plan: PlanOptions,
+    /// Which part of it this machine sends; `None`: all.
+    pub shard: Option<Shard>,
+    /// The schedule's zero in nanoseconds since 1970; `None`: as soon as everything is ready.
+    pub start_unix_ns: Option<u64>,
+    /// How far the wall clock is trusted for that.
+    pub trust: Trust,
     /// How users replay it, if it is agentic.
     pub users: UserOptions,
     /// Where an earlier run of users ended, if this one goes on from there.
@@ -156,6 +161,10 @@ pub struct Ran {
 /// When an input is wrong, the log cannot be written, or no core or connection can be had. Nothing
 /// has been sent then.
 pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineError> {
+    if config.start_unix_ns.is_some() {
+        clock_state::check(clock_state::read(), config.trust)?;
+    }
+    shares::settle(&mut config)?;
     let options = TraceOptions { prompts_follow: true, ..config.trace_options };
     let mut digesting = trace::Digesting::start(&config.trace, &options)?;
     let mut trace = trace::load(&config.trace, &options)?;
@@ -172,11 +181,12 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     let scripts = match trace.recorded.agentic {
         Some(_) => {
             users::settle(&mut config)?;
-            Some(Arc::new(plan::scripts(&trace, &config.users.script)?))
+            Some(Arc::new(users::scripts(&trace, &config)?))
         }
         None => None,
     };
-    let (mut plan, cpus) = plan_for_cores(&trace, &config, scripts.as_deref())?;
+    let planned::Planned { mut plan, cpus, cache_curve, prefixes } =
+        planned::plan(&trace, &config, scripts.as_deref())?;
     for warning in &plan.warnings {
         watch.say(warning);
     }
@@ -186,8 +196,6 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
             shown_path(&config.trace)
         )));
     }
-    let cache_curve = plan::cache_curve(&trace, &plan);
-    let prefixes = plan::prefixes(&trace, &plan, config.memory);
     keep_within(&mut config, &trace, &plan, cpus.len())?;
     load_prompts(&config, &mut trace, &plan)?;
     // What reading them took is not given back to the system at once.
@@ -338,6 +346,7 @@ fn replay(
     warm_shortfall(config, opened, cpus.len()).iter().for_each(|words| watch.say(words));
     if let Some((first, bytes)) = warm_up {
         let asked = config.plan.warm_up;
+        let asked = if first.part.is_some() { first.own_first(asked) } else { asked };
         let sent = warm_requests::send(first, bytes, asked, &assignments[0], &manifest, watch)?;
         manifest.warm_up = Some(sent);
     }
@@ -394,6 +403,21 @@ fn manifest(
             ..Tls::default()
         }),
         users: None,
+        shard: plan.part.as_ref().map(|part| ShardFacts {
+            index: part.shard.index(),
+            count: part.shard.count(),
+            planned: part.planned,
+            plan: format!("{:016x}", part.digest),
+        }),
+        start: config.start_unix_ns.map(|at_unix_ns| Start {
+            at_unix_ns,
+            allowed_error_ns: match config.trust {
+                Trust::Within(ns) => Some(ns),
+                Trust::Any => None,
+            },
+            clock: None,
+        }),
+        merged: None,
     }
 }
 
@@ -404,7 +428,7 @@ fn first_requests(
     trace: &Trace,
     options: &RenderOptions,
 ) -> Result<Option<(Plan, Source)>, EngineError> {
-    let count = config.plan.warm_up;
+    let count = plan.own_first(config.plan.warm_up);
     if count == 0 {
         return Ok(None);
     }
@@ -423,69 +447,6 @@ fn source_of(trace: &Trace) -> TraceSource {
         block_tokens: Some(trace.block_tokens),
         files: trace.recorded.files.iter().map(|file| file.name.clone()).collect(),
     }
-}
-
-/// The plan for the cores that were asked for, and the CPUs they run on.
-fn plan_for_cores(
-    trace: &Trace,
-    config: &RunConfig,
-    scripts: Option<&Scripts>,
-) -> Result<(Plan, Vec<u16>), EngineError> {
-    let allowed = affinity::allowed_cpus().map_err(|source| EngineError::Io {
-        action: "ask which CPUs may be used",
-        path: None,
-        source,
-    })?;
-    let for_cpus = |cpus: Vec<u16>| -> Result<(Plan, Vec<u16>), EngineError> {
-        let cores = u16::try_from(cpus.len()).expect("a CPU set is far smaller");
-        let targets = u16::try_from(1 + config.more_targets.len()).map_err(|_too_many| {
-            EngineError::Usage("--url: at most 65,535 servers can share a run".to_owned())
-        })?;
-        let options = PlanOptions { cores, targets, ..config.plan.clone() };
-        let plan = match scripts {
-            Some(scripts) => plan::templates(trace, scripts),
-            None => plan::build(trace, &options)?,
-        };
-        Ok((plan, cpus))
-    };
-    match &config.cores {
-        CoreChoice::Auto => {
-            let (plan, cpus) = for_cpus(highest(&allowed, 1))?;
-            let wanted = peak_rate(&plan.rows).div_ceil(RATE_PER_CORE);
-            let most = config.max_connections.unwrap_or(CORES_MAX).clamp(1, CORES_MAX);
-            let count = wanted.clamp(1, allowed.len().saturating_sub(1).clamp(1, most));
-            if count == 1 { Ok((plan, cpus)) } else { for_cpus(highest(&allowed, count)) }
-        }
-        CoreChoice::Count(count) if usize::from(*count) <= allowed.len() && *count > 0 => {
-            for_cpus(highest(&allowed, usize::from(*count)))
-        }
-        CoreChoice::Count(count) => Err(CoreChoice::refused(usize::from(*count), allowed.len())),
-        CoreChoice::List(cpus) => match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-            Some(cpu) => Err(EngineError::Usage(format!(
-                "--cores: this process may not use CPU {cpu}; it may use {allowed:?}"
-            ))),
-            None if cpus.is_empty() => Err(EngineError::Usage("--cores: name a CPU".into())),
-            None => for_cpus(cpus.clone()),
-        },
-    }
-}
-
-fn highest(allowed: &[u16], count: usize) -> Vec<u16> {
-    allowed.iter().rev().take(count).copied().collect()
-}
-
-/// The most requests due within any one second, counted in steps of a second.
-fn peak_rate(rows: &[PlanRow]) -> usize {
-    let mut peak = 0;
-    let mut first = 0;
-    for (index, row) in rows.iter().enumerate() {
-        let Some(due) = row.due else { continue };
-        while rows[first].due.is_none_or(|first| due.0 - first.0 >= NANOS_PER_SECOND) {
-            first += 1;
-        }
-        peak = peak.max(index - first + 1);
-    }
-    peak
 }
 
 fn choose_driver(wanted: Option<DriverKind>, watch: &mut dyn Watch) -> DriverKind {

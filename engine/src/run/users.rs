@@ -17,7 +17,7 @@ use onbeat_shared::trace::agentic::{Agentic, Kind, Scope};
 use crate::conductor::Watch;
 use crate::conductor::directing::UserJob;
 use crate::error::EngineError;
-use crate::plan::{Plan, Scripts};
+use crate::plan::{self, Plan, Scripts};
 use crate::policy::admission::Gates;
 use crate::policy::direction::Direction;
 use crate::policy::direction::state::DirectorState;
@@ -30,7 +30,7 @@ use crate::render::users::{SceneOptions, Scenes};
 use crate::render::{Prepared, RenderOptions};
 use crate::replayer::cues::Cues;
 use crate::replayer::troupe::UserRun;
-use crate::run::RunConfig;
+use crate::run::{RunConfig, shares};
 
 /// Where an earlier run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,11 +55,23 @@ pub(super) fn settle(config: &mut RunConfig) -> Result<(), EngineError> {
                 .to_owned(),
         ));
     }
+    if let Some(shard) = config.shard.filter(|shard| shard.count() > 1) {
+        shares::of_users(&mut config.users, shard)?;
+    }
     config.render.seed = config.users.prompt_seed;
     // As kv-cache-tester asks: there is no option for the other name.
     config.render.legacy_max_tokens = true;
     config.warm_connections.get_or_insert_with(|| warm_connections(&config.users));
     Ok(())
+}
+
+/// What this machine's users play: of a shard, its own conversations.
+pub(super) fn scripts(trace: &Trace, config: &RunConfig) -> Result<Scripts, EngineError> {
+    let mut scripts = plan::scripts(trace, &config.users.script)?;
+    if let Some(shard) = config.shard {
+        scripts.shard(trace, shard)?;
+    }
+    Ok(scripts)
 }
 
 /// Asks the model as it wants to be asked, where the user does not say how.

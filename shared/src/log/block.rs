@@ -21,6 +21,8 @@ pub const BLOCK_RECORDS: usize = (BLOCK_BYTES - BLOCK_HEADER_BYTES) / RECORD_BYT
 pub const BLOCK_MARK: [u8; 8] = *b"\xFFblock\r\n";
 /// Bytes of the longest JSON payload.
 pub const JSON_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of a request's number in the whole plan.
+pub const NUMBER_BYTES: usize = 4;
 /// Bytes of a session name that the log keeps; the trace has the rest.
 pub const SESSION_NAME_BYTES_MAX: usize = 4 * 1024;
 
@@ -47,6 +49,8 @@ pub enum BlockKind {
     Stretches = 7,
     /// Which of those each prompt has.
     Paths = 8,
+    /// The numbers of a shard's requests in the whole plan.
+    Numbers = 9,
 }
 
 impl BlockKind {
@@ -62,6 +66,7 @@ impl BlockKind {
             6 => Some(Self::Recorded),
             7 => Some(Self::Stretches),
             8 => Some(Self::Paths),
+            9 => Some(Self::Numbers),
             _ => None,
         }
     }
@@ -76,7 +81,8 @@ impl BlockKind {
             | Self::Records
             | Self::Recorded
             | Self::Stretches
-            | Self::Paths => BLOCK_BYTES - BLOCK_HEADER_BYTES,
+            | Self::Paths
+            | Self::Numbers => BLOCK_BYTES - BLOCK_HEADER_BYTES,
         }
     }
 }
@@ -162,6 +168,14 @@ pub fn recorded_blocks(
 ) -> impl Iterator<Item = Vec<u8>> {
     let rows = rows.into_iter().map(|row| row.encode());
     row_blocks::<RECORDED_ROW_BYTES>(BlockKind::Recorded, rows)
+}
+
+/// The numbers of a shard's requests in the whole plan, as blocks of at most 64 KiB, in order.
+pub fn number_blocks(numbers: &[u32]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    row_blocks::<NUMBER_BYTES>(
+        BlockKind::Numbers,
+        numbers.iter().map(|number| number.to_le_bytes()),
+    )
 }
 
 /// Rows of a fixed size as blocks of one kind.

@@ -7,7 +7,7 @@
 //! [`crate::run`]'s job.
 
 use super::LogError;
-use super::block::BLOCK_MARK;
+use super::block::{BLOCK_MARK, NUMBER_BYTES};
 use super::header::{FILE_HEADER_BYTES, FileHeader, Footer, Manifest};
 use super::plan_row::{PLAN_ROW_BYTES, PlanRow};
 use super::prefix_rows::{PathRows, StretchRows};
@@ -31,6 +31,8 @@ pub enum Item<'a> {
     Stretches(StretchRows<'a>),
     /// Which of those some prompts have.
     Paths(PathRows<'a>),
+    /// Numbers of a shard's requests in the whole plan.
+    Numbers(Numbers<'a>),
     /// A block of one core's records.
     Records(RecordBlock<'a>),
     /// The footer.
@@ -92,6 +94,20 @@ impl<'a> RecordedRows<'a> {
             .chunks_exact(RECORDED_ROW_BYTES)
             .filter_map(|row| row.first_chunk())
             .map(RecordedRow::decode)
+    }
+}
+
+/// A block of numbers of a shard's requests in the whole plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers<'a> {
+    pub(super) payload: &'a [u8],
+}
+
+impl<'a> Numbers<'a> {
+    /// The numbers, in order of the shard's own.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + use<'a> {
+        let numbers = self.payload.chunks_exact(NUMBER_BYTES);
+        numbers.filter_map(|number| number.first_chunk()).map(|bytes| u32::from_le_bytes(*bytes))
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::block::{BLOCK_BYTES, BLOCK_HEADER_BYTES, BlockKind, sealed};
 use super::plan_row::PLAN_ROW_BYTES;
 use super::record::RECORD_BYTES;
+use super::start::{Merged, ShardFacts, Start};
 use super::user_facts::UserFacts;
 use super::{FORMAT_VERSION, LogError, READABLE_FROM, USERS_READABLE_FROM};
 use crate::counted::counted;
@@ -92,6 +93,15 @@ pub struct Manifest {
     /// the plan is a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<Box<UserFacts>>,
+    /// Which part of a plan the log is about; `None`: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardFacts>,
+    /// The instant that the user made the zero; `None`: it was as soon as everything was ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
+    /// What the log was made from, if it was merged from those of several machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Box<Merged>>,
 }
 
 /// What a prefix cache of one size would have.
@@ -218,6 +228,9 @@ impl Manifest {
             warm_up: None,
             tls: None,
             users: None,
+            shard: None,
+            start: None,
+            merged: None,
         }
     }
 }

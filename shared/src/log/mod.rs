@@ -27,8 +27,9 @@
 //!
 //! ```text
 //!  0..8   mark            89 42 45 41 54 0D 0A 1A  ("\x89BEAT\r\n\x1A": notices text-mode copies)
-//!  8..10  version         u16, this is 5 (1 had no records of several content events, 2 no
-//!                         Recorded blocks, 3 no user-driven runs, 4 no Stretches and Paths)
+//!  8..10  version         u16, this is 6 (1 had no records of several content events, 2 no
+//!                         Recorded blocks, 3 no user-driven runs, 4 no Stretches and Paths,
+//!                         5 no shards)
 //! 10..12  readable from   u16, oldest format version whose readers may read the file: 2, or 4
 //!                         for a user-driven run
 //! 12..14  header bytes    u16, 64
@@ -49,7 +50,7 @@
 //! ```text
 //!  0..8   mark            FF 62 6C 6F 63 6B 0D 0A  ("\xFFblock\r\n": cannot occur in UTF-8 text)
 //!  8      kind            1 Manifest, 2 Plan, 3 Sessions, 4 Records, 5 Footer, 6 Recorded,
-//!                         7 Stretches, 8 Paths
+//!                         7 Stretches, 8 Paths, 9 Numbers
 //!  9      zero
 //! 10..12  core            u16, whose records (FFFF: the conductor); other kinds FFFF
 //! 12..16  sequence        u32, from 0 for each core's Records and for each other kind
@@ -67,6 +68,7 @@
 //! | Recorded | rows of [`recorded_row`], 32 bytes each; behind the sessions, if any | 64 KiB |
 //! | Stretches | number of the first u32, then rows of [`prefix_rows`], 8 bytes each | 64 KiB |
 //! | Paths | rows of [`prefix_rows`], 12 bytes each; behind the stretches | 64 KiB |
+//! | Numbers | a u32 for each request: its number in the whole plan; before the plan of a shard | 64 KiB |
 //! | Records | records of [`record`], 32 bytes each | 64 KiB |
 //! | Footer | [`Footer`] as JSON; the file's last block | 16 MiB |
 //!
@@ -90,6 +92,18 @@
 //!
 //! A request whose step is lost has a row that says nothing; numbers between known requests that
 //! have no record are lost requests.
+//!
+//! # Runs on several machines
+//!
+//! A manifest with `shard` says that the log is about a part of a plan. Its requests and sessions
+//! are numbered as in any log; `Numbers` blocks, before the plan, give each request its number in
+//! the whole plan. Its stretches are those of the whole plan. Times count from the shard's own zero,
+//! which is the instant that `start` names as the shard's wall clock showed it.
+//!
+//! A log that was merged from those of several shards has `merged` instead: requests are numbered as
+//! in the whole plan (or without gaps where shards are missing), each machine's cores follow those
+//! of the one before, and every machine's times count from its own zero. The conductor's records
+//! are all machines'.
 //!
 //! # Evolution
 //!
@@ -135,6 +149,7 @@ mod sample_prefixes;
 #[doc(hidden)]
 pub mod sample_users;
 pub(crate) mod scan;
+pub mod start;
 pub mod together;
 pub mod user_facts;
 pub mod users;
@@ -146,8 +161,10 @@ mod properties_damage;
 #[cfg(test)]
 mod properties_users;
 
-pub use block::{BLOCK_BYTES, BlockBuffer, Full, plan_blocks, recorded_blocks, session_blocks};
-pub use decode::{Decoder, Item, PlanRows, RecordBlock, RecordedRows, SessionNames};
+pub use block::{
+    BLOCK_BYTES, BlockBuffer, Full, number_blocks, plan_blocks, recorded_blocks, session_blocks,
+};
+pub use decode::{Decoder, Item, Numbers, PlanRows, RecordBlock, RecordedRows, SessionNames};
 pub use error::LogError;
 pub use header::{
     CacheSize, Closing, CoreTotals, Footer, Host, Manifest, Pacing, Tls, TraceSource, WarmUp,
@@ -160,12 +177,13 @@ pub use record::{
     ChunkKind, ContentEvent, RECORD_BYTES, Record, TEXT_PART_BYTES, UNKNOWN_TOKENS, Usage,
 };
 pub use recorded_row::{RECORDED_ROW_BYTES, RecordedRow};
+pub use start::{ClockState, HostPart, Merged, ShardFacts, Start};
 pub use together::{TOGETHER_MAX, Together};
 pub use user_facts::{PoolFacts, UserFacts, UserGoals, UserLimits, UserPrompts, UserTiming};
 pub use users::{ASSESSMENT_PARTS, Assessment, LimitedBy, RampReason, StepFlags, UserEvent};
 
 /// The version of the format that this code writes, and the newest it reads.
-pub const FORMAT_VERSION: u16 = 5;
+pub const FORMAT_VERSION: u16 = 6;
 
 /// The oldest version whose readers may read what this code writes: one that does not know records
 /// of several content events would count too few.

@@ -203,7 +203,11 @@ fn contents(bytes: &[u8]) -> Option<Contents> {
                 block.iter().map(|record| record.expect("a kind we wrote")).collect(),
             )),
             Item::Footer(footer) => out.footer = Some(*footer),
-            Item::Recorded(_) | Item::Stretches(_) | Item::Paths(_) | Item::Unknown { .. } => {}
+            Item::Recorded(_)
+            | Item::Numbers(_)
+            | Item::Stretches(_)
+            | Item::Paths(_)
+            | Item::Unknown { .. } => {}
             Item::DamagedHeader => out.damaged += 1,
             Item::Damaged { bytes, .. } => out.damaged += bytes,
             Item::TornTail { bytes, .. } => out.torn += bytes,

@@ -51,6 +51,7 @@ fn blocks(bytes: &[u8]) -> Result<Vec<Block<'_>>, LogError> {
             Item::Plan(rows) => Read::Rows("plan", rows.payload),
             Item::Sessions(names) => Read::Rows("sessions", names.names),
             Item::Recorded(rows) => Read::Rows("recorded", rows.payload),
+            Item::Numbers(numbers) => Read::Rows("numbers", numbers.payload),
             Item::Stretches(rows) => Read::Stretches(rows.iter().collect()),
             Item::Paths(rows) => Read::Paths(rows.iter().collect()),
             Item::Records(block) => Read::Rows("records", block.payload),

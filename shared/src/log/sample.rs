@@ -487,6 +487,9 @@ fn manifest() -> Manifest {
         warm_up: None,
         tls: None,
         users: None,
+        shard: None,
+        start: None,
+        merged: None,
     }
 }
 

@@ -5,8 +5,10 @@
 //! caller gives those from [`Scanner::at`] on, and gives what was left over again with more behind
 //! it. What [`super::decode`] promises of hostile bytes is kept here.
 
-use super::block::{BLOCK_HEADER_BYTES, BLOCK_MARK, BlockKind, JSON_BYTES_MAX, block_checksum};
-use super::decode::{Item, PlanRows, RecordBlock, RecordedRows, SessionNames, opening};
+use super::block::{
+    BLOCK_HEADER_BYTES, BLOCK_MARK, BlockKind, JSON_BYTES_MAX, NUMBER_BYTES, block_checksum,
+};
+use super::decode::{Item, Numbers, PlanRows, RecordBlock, RecordedRows, SessionNames, opening};
 use super::header::{FILE_HEADER_BYTES, FileHeader};
 use super::prefix_rows::{PathRows, StretchRows};
 use super::record::RECORD_BYTES;
@@ -162,6 +164,8 @@ impl Scanner {
             BlockKind::Paths => {
                 PathRows::of(payload).map(Item::Paths).ok_or("a block of paths ends inside a row")
             }
+            BlockKind::Numbers if whole(NUMBER_BYTES) => Ok(Item::Numbers(Numbers { payload })),
+            BlockKind::Numbers => Err("a block of numbers ends inside one"),
             BlockKind::Records if whole(RECORD_BYTES) => Ok(Item::Records(RecordBlock {
                 core: block.core,
                 sequence: block.sequence,

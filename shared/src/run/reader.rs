@@ -183,6 +183,8 @@ impl Reader {
             | Item::Recorded(_)
             | Item::Stretches(_)
             | Item::Paths(_) => self.faults.late_blocks += 1,
+            // For who merges logs.
+            Item::Numbers(_) => {}
             Item::Records(block) => self.records(&block, end),
             Item::Unknown { .. } => self.faults.unknown_blocks += 1,
             Item::Damaged { offset, bytes, reason } => self.faults.damage(offset, bytes, reason),

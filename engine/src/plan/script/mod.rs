@@ -86,6 +86,8 @@ pub struct PoolFacts {
     pub too_long: u32,
     /// With fewer requests of their own than `--min-requests`.
     pub too_few: u32,
+    /// Left to other shards.
+    pub elsewhere: u32,
 }
 
 /// One conversation.
@@ -101,6 +103,8 @@ pub struct Script {
     pub width: u32,
     /// Whether it may be played.
     pub in_pool: bool,
+    /// Whether it may be, but by another shard's users.
+    pub elsewhere: bool,
     /// Where [`Turn::bases`] points into.
     pub bases: Vec<Shared>,
 }
@@ -240,6 +244,7 @@ impl PoolFacts {
             (self.empty, ["has", "have"], "no request"),
             (self.too_long, ["starts", "start"], "with more input tokens than --max-context"),
             (self.too_few, ["has", "have"], "fewer requests than --min-requests"),
+            (self.elsewhere, ["is", "are"], "left to other shards"),
         ]
         .into_iter()
         .filter(|(count, _, _)| *count > 0)

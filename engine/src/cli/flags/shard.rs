@@ -1,0 +1,350 @@
+//! One run on several machines: which part this one sends, and when all of them start.
+//!
+//! `--shard auto` reads what Kubernetes, Slurm and MPI launchers tell their processes; variables
+//! that contradict each other, or of which one is missing, are refused rather than guessed at.
+//! Nothing here reads a clock: `--start-at` is what was typed until the run begins.
+
+use clap::Args;
+use jiff::Timestamp;
+use onbeat_shared::trace::decimal::Decimal;
+use serde::Serialize;
+
+use super::number::whole;
+use crate::clock_state::{MAX_ERROR_NS, Trust};
+use crate::error::EngineError;
+use crate::plan::Shard;
+
+/// Which part of the plan.
+#[derive(Clone, Debug, Default, Args, Serialize)]
+#[command(next_help_heading = "Several machines")]
+pub struct ShardFlags {
+    /// Send this part of the plan: I of N, counting from 0, or `auto` for what a Kubernetes Indexed
+    /// Job, Slurm or an MPI launcher says. Sessions are divided whole, balanced by tokens; all parts
+    /// together are the plan. Limits of the whole run are divided as well.
+    #[arg(long, value_name = "I/N|auto", value_parser = shard)]
+    pub shard: Option<ShardFlag>,
+}
+
+/// `--shard` as typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", untagged)]
+pub enum ShardFlag {
+    /// By the environment.
+    Auto,
+    /// This one.
+    Given {
+        /// Its number, from 0.
+        index: u32,
+        /// How many there are.
+        count: u32,
+    },
+}
+
+/// When the schedule's zero is.
+#[derive(Clone, Debug, Default, Args, Serialize)]
+#[command(next_help_heading = "Several machines")]
+pub struct StartFlags {
+    /// Make this instant of the wall clock the schedule's zero: RFC 3339, like
+    /// 2026-01-31T12:00:00Z, the same for all machines of a run; or from now, like +30s, for one
+    /// machine that is to wait (default: as soon as everything is ready).
+    #[arg(long, value_name = "TIME|+LENGTH", value_parser = start)]
+    pub start_at: Option<StartFlag>,
+
+    /// With --start-at, refuse to start where the clock is not synchronised or may be wrong by more
+    /// than this many milliseconds, as the kernel says; `any` starts whatever it says (default: 1).
+    #[arg(long, value_name = "MS|any", value_parser = trust, requires = "start_at")]
+    pub max_clock_error: Option<ClockErrorFlag>,
+}
+
+/// `--start-at` as typed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
+pub enum StartFlag {
+    /// An instant: as typed, and in nanoseconds since 1970.
+    At(String, u64),
+    /// So long from when the program reads it: as typed, and in nanoseconds.
+    After(String, u64),
+}
+
+/// `--max-clock-error` as typed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
+pub struct ClockErrorFlag {
+    text: String,
+    trust: Trust,
+}
+
+impl From<StartFlag> for String {
+    fn from(flag: StartFlag) -> Self {
+        match flag {
+            StartFlag::At(text, _) | StartFlag::After(text, _) => text,
+        }
+    }
+}
+
+impl From<ClockErrorFlag> for String {
+    fn from(flag: ClockErrorFlag) -> Self {
+        flag.text
+    }
+}
+
+impl ShardFlags {
+    /// The part as meant; `variable` gives a variable of the environment.
+    ///
+    /// # Errors
+    /// When it is to be found in the environment, and is not, or in two ways that contradict.
+    pub fn part(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Shard>, EngineError> {
+        let found = match self.shard {
+            None => return Ok(None),
+            Some(ShardFlag::Given { index, count }) => Shard::new(index, count),
+            Some(ShardFlag::Auto) => auto(variable),
+        };
+        found.map(Some).map_err(|words| EngineError::Usage(format!("--shard {words}")))
+    }
+}
+
+impl StartFlags {
+    /// The zero in nanoseconds since 1970, for a program that reads its options at `now`.
+    ///
+    /// # Errors
+    /// When it has passed.
+    pub fn zero(&self, now_unix_ns: u64) -> Result<Option<u64>, EngineError> {
+        let zero = match &self.start_at {
+            None => return Ok(None),
+            Some(StartFlag::After(_, after)) => now_unix_ns.saturating_add(*after),
+            Some(StartFlag::At(_, at)) => *at,
+        };
+        if zero > now_unix_ns {
+            return Ok(Some(zero));
+        }
+        let text = self.start_at.clone().map(String::from).unwrap_or_default();
+        let past = (now_unix_ns - zero) as f64 / 1e9;
+        Err(EngineError::Usage(format!(
+            "--start-at {text} is {past:.3} s in the past by this machine's clock; give a time that \
+             leaves every machine room to read its trace and connect"
+        )))
+    }
+
+    /// How far the clock is trusted.
+    #[must_use]
+    pub fn trust(&self) -> Trust {
+        self.max_clock_error.as_ref().map_or(Trust::Within(MAX_ERROR_NS), |flag| flag.trust)
+    }
+
+    /// What the user should know about what was typed.
+    #[must_use]
+    pub fn warnings(&self, shard: Option<Shard>) -> Vec<String> {
+        let count = shard.map_or(1, Shard::count);
+        let words = match &self.start_at {
+            Some(StartFlag::After(text, _)) if count > 1 => format!(
+                "--start-at {text} counts from when this process began: other shards that are given \
+                 the same begin at another instant, and their logs cannot be merged. Give all of \
+                 them one time, like $(date -u -d '+30 sec' +%FT%TZ) of one machine"
+            ),
+            None if count > 1 => "this shard starts as soon as it is ready, others when they are: \
+                                  their logs cannot be merged; give all of them one --start-at"
+                .to_owned(),
+            _ => return Vec::new(),
+        };
+        vec![words]
+    }
+}
+
+fn shard(text: &str) -> Result<ShardFlag, String> {
+    if text == "auto" {
+        return Ok(ShardFlag::Auto);
+    }
+    let right = "give I/N, counting from 0, like 0/4, or auto";
+    let (index, count) = text.split_once('/').ok_or_else(|| right.to_owned())?;
+    let number = |part: &str| whole::<u32>(part).map_err(|_no_number| right.to_owned());
+    let (index, count) = (number(index)?, number(count)?);
+    Shard::new(index, count).map(|_| ShardFlag::Given { index, count })
+}
+
+fn start(text: &str) -> Result<StartFlag, String> {
+    let right = "give a time like 2026-01-31T12:00:00Z, or a length like +30s";
+    if let Some(length) = text.strip_prefix('+') {
+        // The longest unit that fits first: "ms" ends in "s".
+        let units = [("ms", 6), ("s", 9), ("m", 9), ("h", 9)];
+        let found = units.iter().find_map(|&(unit, scale)| {
+            let number = length.strip_suffix(unit)?;
+            let ns = Decimal::parse(number).and_then(|number| number.scaled(scale)).ok()?;
+            let times = match unit {
+                "m" => 60,
+                "h" => 3_600,
+                _ => 1,
+            };
+            u64::try_from(ns).ok()?.checked_mul(times).filter(|&ns| ns > 0)
+        });
+        let found = found.map(|ns| StartFlag::After(text.to_owned(), ns));
+        return found.ok_or_else(|| right.to_owned());
+    }
+    let time: Timestamp = text.parse().map_err(|error| format!("{error}; {right}"))?;
+    let ns = u64::try_from(time.as_nanosecond()).map_err(|_before| right.to_owned())?;
+    Ok(StartFlag::At(text.to_owned(), ns))
+}
+
+fn trust(text: &str) -> Result<ClockErrorFlag, String> {
+    let right = "give milliseconds above 0, like 1 or 0.5, or any";
+    let trust = match text {
+        "any" => Trust::Any,
+        _ => {
+            let ns = Decimal::parse(text).and_then(|number| number.scaled(6)).ok();
+            let ns = ns.and_then(|ns: i64| u64::try_from(ns).ok()).filter(|&ns| ns > 0);
+            Trust::Within(ns.ok_or_else(|| right.to_owned())?)
+        }
+    };
+    Ok(ClockErrorFlag { text: text.to_owned(), trust })
+}
+
+/// Which variables tell a process its number and how many there are.
+const LAUNCHERS: [[&str; 2]; 4] = [
+    ["JOB_COMPLETION_INDEX", "JOB_COMPLETIONS"],
+    ["SLURM_PROCID", "SLURM_NTASKS"],
+    ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
+    ["PMI_RANK", "PMI_SIZE"],
+];
+
+/// The part that the environment says.
+fn auto(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, String> {
+    let mut found: Option<(Shard, [&str; 2])> = None;
+    for names in LAUNCHERS {
+        let [index, count] = names.map(&variable);
+        let (index, count) = match (index, count) {
+            (None, None) => continue,
+            (Some(index), Some(count)) => (index, count),
+            (one, _) => {
+                let [set, missing] = if one.is_some() { names } else { [names[1], names[0]] };
+                return Err(format!(
+                    "auto: {set} is set and {missing} is not; set both, or give I/N"
+                ));
+            }
+        };
+        let number = |name: &str, text: &str| {
+            whole::<u32>(text.trim()).map_err(|right| format!("auto: {name} is {text:?}; {right}"))
+        };
+        let shard = Shard::new(number(names[0], &index)?, number(names[1], &count)?)
+            .map_err(|words| format!("auto: {} and {}: {words}", names[0], names[1]))?;
+        match found {
+            Some((other, before)) if other != shard => {
+                return Err(format!(
+                    "auto: {} and {} say {other}, {} and {} say {shard}; give the one that is \
+                     meant as I/N",
+                    before[0], before[1], names[0], names[1]
+                ));
+            }
+            _ => found = Some((shard, names)),
+        }
+    }
+    found.map(|(shard, _)| shard).ok_or_else(|| {
+        let pairs: Vec<String> = LAUNCHERS.iter().map(|names| names.join(" and ")).collect();
+        format!("auto: none of these is set: {}; give I/N, like 0/4", pairs.join("; "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(variables: &[(&str, &str)]) -> Result<String, String> {
+        let variable = |name: &str| {
+            variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned())
+        };
+        auto(variable).map(|shard| shard.to_string())
+    }
+
+    #[test]
+    fn a_shard_counts_from_zero() {
+        assert_eq!(shard("2/3"), Ok(ShardFlag::Given { index: 2, count: 3 }));
+        assert_eq!(shard("auto"), Ok(ShardFlag::Auto));
+        let last = shard("3/3").expect_err("one too many");
+        assert_eq!(last, "shards count from 0: of 3 the last is 2/3");
+        for wrong in ["", "1", "a/b", "-1/2", "1/0", "0/10001", "1/2/3"] {
+            assert!(shard(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn launchers_say_which_shard_this_is() {
+        for [index, count] in LAUNCHERS {
+            assert_eq!(said(&[(index, "1"), (count, "4")]), Ok("1/4".to_owned()));
+            let half = said(&[(index, "1")]).expect_err("how many?");
+            assert!(half.contains(&format!("{index} is set and {count} is not")), "{half}");
+            let half = said(&[(count, "4")]).expect_err("which?");
+            assert!(half.contains(&format!("{count} is set and {index} is not")), "{half}");
+        }
+        let none = said(&[]).expect_err("nothing is set");
+        assert!(none.contains("JOB_COMPLETION_INDEX") && none.contains("give I/N"), "{none}");
+        let beyond = said(&[("PMI_RANK", "4"), ("PMI_SIZE", "4")]).expect_err("of four");
+        assert!(beyond.contains("the last is 3/4"), "{beyond}");
+        let word = said(&[("SLURM_PROCID", "x"), ("SLURM_NTASKS", "4")]).expect_err("no number");
+        assert!(word.contains("SLURM_PROCID is \"x\"; give a whole number"), "{word}");
+    }
+
+    #[test]
+    fn launchers_that_contradict_are_refused() {
+        let slurm = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4")];
+        let mpi = |rank| [("OMPI_COMM_WORLD_RANK", rank), ("OMPI_COMM_WORLD_SIZE", "4")];
+        assert_eq!(said(&[slurm, mpi("0")].concat()), Ok("0/4".to_owned()));
+        let words = said(&[slurm, mpi("2")].concat()).expect_err("two numbers");
+        assert!(words.contains("say 0/4") && words.contains("say 2/4"), "{words}");
+    }
+
+    #[test]
+    fn a_start_is_an_instant_or_a_length() {
+        let at = start("1970-01-01T00:00:02.5+00:00").expect("RFC 3339");
+        assert!(matches!(at, StartFlag::At(_, 2_500_000_000)), "{at:?}");
+        for (text, ns) in [
+            ("+30s", 30_000_000_000),
+            ("+250ms", 250_000_000),
+            ("+1.5m", 90_000_000_000),
+            ("+1h", 3_600_000_000_000),
+        ] {
+            assert_eq!(start(text), Ok(StartFlag::After(text.to_owned(), ns)));
+        }
+        for wrong in
+            ["", "+", "+30", "+0s", "+-1s", "tomorrow", "2026-01-31", "1969-01-01T00:00:00Z"]
+        {
+            assert!(start(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_start_in_the_past_is_refused() {
+        let flags = |text: &str| StartFlags {
+            start_at: Some(start(text).expect("a start")),
+            max_clock_error: None,
+        };
+        let early = flags("1970-01-01T00:00:05Z");
+        assert_eq!(early.zero(4_000_000_000).expect("to come"), Some(5_000_000_000));
+        let words = early.zero(6_500_000_000).expect_err("past").to_string();
+        assert!(words.contains("is 1.500 s in the past"), "{words}");
+        assert_eq!(flags("+2s").zero(1).expect("to come"), Some(2_000_000_001));
+    }
+
+    #[test]
+    fn shards_without_one_instant_are_told() {
+        let two = Shard::new(1, 2).ok();
+        let none = StartFlags::default();
+        assert!(none.warnings(two)[0].contains("cannot be merged"));
+        assert!(none.warnings(None).is_empty());
+        let after = StartFlags { start_at: start("+30s").ok(), max_clock_error: None };
+        assert!(after.warnings(two)[0].contains("counts from when this process began"));
+        assert!(after.warnings(None).is_empty());
+        let at = StartFlags { start_at: start("2099-01-01T00:00:00Z").ok(), ..none };
+        assert!(at.warnings(two).is_empty());
+    }
+
+    #[test]
+    fn a_clock_is_trusted_within_a_bound_or_whatever_it_says() {
+        assert_eq!(StartFlags::default().trust(), Trust::Within(1_000_000));
+        assert_eq!(trust("0.5").map(|flag| flag.trust), Ok(Trust::Within(500_000)));
+        assert_eq!(trust("any").map(|flag| flag.trust), Ok(Trust::Any));
+        for wrong in ["0", "-1", "x", "1ms"] {
+            assert!(trust(wrong).is_err(), "{wrong}");
+        }
+    }
+}
