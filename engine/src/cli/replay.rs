@@ -19,6 +19,7 @@ use crate::cli::flags::body::BodyFlags;
 use crate::cli::flags::cancel::CancelFlags;
 use crate::cli::flags::peers::PeerFlags;
 use crate::cli::flags::run::RunFlags;
+use crate::cli::flags::shard::{ShardFlags, StartFlags};
 use crate::cli::flags::target::TargetFlags;
 use crate::cli::flags::timing::TimingFlags;
 use crate::cli::flags::trace::TraceFlags;
@@ -59,6 +60,10 @@ pub struct Args {
     #[command(flatten)]
     run: RunFlags,
     #[command(flatten)]
+    shard: ShardFlags,
+    #[command(flatten)]
+    start: StartFlags,
+    #[command(flatten)]
     goals: GoalFlags,
     #[command(flatten)]
     slices: SliceFlags,
@@ -96,6 +101,9 @@ impl Args {
             limits: self.target.limits(),
             warm_connections: self.target.warm_connections,
             max_connections: self.target.connections(self.timing.names_a_schedule())?,
+            shard: self.shard.part(|name| std::env::var(name).ok())?,
+            start_unix_ns: self.start.zero(unix_ns())?,
+            trust: self.start.trust(),
             drain_ns: self.run.drain_ns(),
             stop_after_failures: self.run.failures_in_a_row(),
             memory: self.body.render_budget,
@@ -147,6 +155,7 @@ impl Args {
             "goals": json!(self.goals),
             "slices": json!({"slice_duration": self.slices.slice_duration}),
             "run": run_flags,
+            "machines": {"shard": json!(self.shard), "start": json!(self.start)},
         })
     }
 }
@@ -165,7 +174,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     inputs::check_apart(&config.output, files.map(PathBuf::as_path))?;
     let mut terminal = Terminal::new(args.run.ui);
     let typed = [args.timing.warnings(), args.body.warnings(), args.peers.warnings()];
-    typed.iter().flatten().for_each(|warning| terminal.say(warning));
+    let machines = args.start.warnings(config.shard);
+    typed.iter().flatten().chain(&machines).for_each(|warning| terminal.say(warning));
     args.run.make_folder()?;
     let mut results = results(&mut config, args.run.force, &mut terminal)?;
     let mut watch = Keeping { terminal: &mut terminal, results: results.as_mut(), told: false };

@@ -188,6 +188,9 @@ impl Facts {
             warm_up: None,
             tls: None,
             users: None,
+            shard: None,
+            start: None,
+            merged: None,
         }
     }
 }

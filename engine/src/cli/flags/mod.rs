@@ -13,6 +13,7 @@ pub mod generation;
 pub(crate) mod number;
 pub mod peers;
 pub mod run;
+pub mod shard;
 pub mod target;
 pub mod timing;
 pub mod trace;
