@@ -33,9 +33,11 @@ pub(crate) fn for_each_line(
     path: &Path,
     each: impl FnMut(u64, &[u8]) -> Result<(), TraceError>,
 ) -> Result<FileFacts, TraceError> {
-    let mut splitter = Splitter { path, each, number: 0, carried: Vec::new() };
+    let most = TRACE_LINE_BYTES_MAX;
+    let mut splitter = Splitter { path, each, number: 0, carried: Vec::new(), most };
     if let Some(packing) = Packing::of_file(path)? {
         let mut file = Unpacker::open(path, packing)?;
+        splitter.most = file.together_max();
         while let Some(window) = file.next_window()? {
             let split = splitter.split(window);
             split.or_else(|error| file.check().and(Err(error)))?;
@@ -62,6 +64,8 @@ struct Splitter<'a, F> {
     number: u64,
     /// The start of a line whose end is in no window yet.
     carried: Vec<u8>,
+    /// Longest line.
+    most: usize,
 }
 
 impl<F: FnMut(u64, &[u8]) -> Result<(), TraceError>> Splitter<'_, F> {
@@ -69,11 +73,11 @@ impl<F: FnMut(u64, &[u8]) -> Result<(), TraceError>> Splitter<'_, F> {
         let mut rest = window;
         if !self.carried.is_empty() {
             let end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+            if self.carried.len() + end > self.most {
+                return Err(too_long(self.path, self.number + 1, self.most));
+            }
             self.carried.extend_from_slice(&rest[..end]);
             rest = &rest[end..];
-            if self.carried.len() > TRACE_LINE_BYTES_MAX {
-                return Err(too_long(self.path, self.number + 1));
-            }
             if self.carried.last() == Some(&b'\n') {
                 let line = std::mem::take(&mut self.carried);
                 self.take(&line)?;
@@ -171,21 +175,25 @@ fn trimmed(number: u64, line: &[u8]) -> &[u8] {
     mark.unwrap_or(line).trim_ascii()
 }
 
-fn too_long(path: &Path, line: u64) -> TraceError {
+fn too_long(path: &Path, line: u64, most: usize) -> TraceError {
+    let packed = match most {
+        TRACE_LINE_BYTES_MAX => "",
+        _ => "; if so small a file is meant to have such a line, unpack it first",
+    };
     TraceError::file(
         path,
         format!(
-            "line {line} is longer than {TRACE_LINE_BYTES_MAX} bytes; right would be one JSON object a line"
+            "line {line} is longer than {most} bytes; right would be one JSON object a line{packed}"
         ),
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
 
     use super::*;
-    use crate::limits::TRACE_WINDOW_BYTES;
+    use crate::limits::{TRACE_UNPACK_BYTES_FREE, TRACE_WINDOW_BYTES};
 
     fn lines(bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
         let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -217,6 +225,17 @@ mod tests {
         assert_eq!(found.len(), 3);
         assert_eq!(found[1], (2, long));
         assert_eq!(found[2], (3, b"b".to_vec()));
+    }
+
+    #[test]
+    fn a_line_that_a_small_file_unpacks_to_without_end_is_refused() {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        let line = std::io::repeat(b'x').take(TRACE_UNPACK_BYTES_FREE + 1);
+        let line = b"a\n".as_slice().chain(line);
+        zstd::stream::copy_encode(line, file.as_file_mut(), 1).expect("written");
+        let read = for_each_line(file.path(), |_, _| Ok(()));
+        let words = read.expect_err("a bomb").to_string();
+        assert!(words.contains("line 2 is longer than 134217728 bytes"), "{words}");
     }
 
     #[test]

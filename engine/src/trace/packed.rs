@@ -4,7 +4,8 @@
 //! block) and Zstandard (also several frames). What comes out is handed over in windows like those
 //! of a plain file, so lines have the same numbers as in the unpacked file; the digest and the
 //! size are those of the file as given. How much may come out is bounded, and so is the memory that
-//! unpacking takes: a file made to unpack without end is an error, not the end of the machine.
+//! unpacking takes: a file made to unpack without end is an error, not the end of the machine. Who
+//! keeps more than a window asks how much may stand in memory together.
 
 use std::fmt;
 use std::fs::File;
@@ -15,7 +16,10 @@ use flate2::bufread::GzDecoder;
 use sha2::{Digest, Sha256};
 use zstd::stream::read::Decoder as ZstdDecoder;
 
-use crate::limits::{TRACE_UNPACKED_BYTES_MAX, TRACE_WINDOW_BYTES};
+use crate::limits::{
+    TRACE_LINE_BYTES_MAX, TRACE_UNPACK_BYTES_FREE, TRACE_UNPACK_RATIO_MAX,
+    TRACE_UNPACKED_BYTES_MAX, TRACE_WINDOW_BYTES,
+};
 use crate::trace::TraceError;
 use crate::trace::lines::{FileFacts, hexadecimal, start_of};
 use crate::trace::stamp::{Stamp, changed};
@@ -112,7 +116,10 @@ impl<'a> Unpacker<'a> {
 
     /// The next window of what comes out; `None` at its end.
     pub(crate) fn next_window(&mut self) -> Result<Option<&[u8]>, TraceError> {
-        self.window.resize(TRACE_WINDOW_BYTES, 0);
+        if self.window.is_empty() {
+            // As the system gives it, so that what is not used is never touched.
+            self.window = vec![0; TRACE_WINDOW_BYTES];
+        }
         let mut filled = 0;
         while filled < self.window.len() {
             let rest = &mut self.window[filled..];
@@ -146,8 +153,14 @@ impl<'a> Unpacker<'a> {
         if filled == 0 {
             self.check()?;
         }
-        self.window.truncate(filled);
-        Ok((filled > 0).then_some(self.window.as_slice()))
+        Ok((filled > 0).then(|| &self.window[..filled]))
+    }
+
+    /// Most bytes that a line, or all that comes out, may have where it is kept in memory.
+    pub(crate) fn together_max(&self) -> usize {
+        let most = self.stamp.bytes().saturating_mul(TRACE_UNPACK_RATIO_MAX);
+        let most = usize::try_from(most.max(TRACE_UNPACK_BYTES_FREE)).unwrap_or(usize::MAX);
+        most.min(TRACE_LINE_BYTES_MAX)
     }
 
     /// Whether the file is still as it was opened.

@@ -18,13 +18,14 @@ pub(crate) fn bytes_of(path: &Path) -> Result<(Vec<u8>, u64), TraceError> {
     let mut bytes = Vec::new();
     if let Some(packing) = packing {
         let mut unpacker = Unpacker::open(path, packing)?;
+        let most = unpacker.together_max();
         while let Some(window) = unpacker.next_window()? {
+            check(path, bytes.len() + window.len(), most)?;
             bytes.extend_from_slice(window);
-            check(path, bytes.len())?;
         }
         return Ok((bytes, len));
     }
-    check(path, usize::try_from(len).unwrap_or(usize::MAX))?;
+    check(path, usize::try_from(len).unwrap_or(usize::MAX), TRACE_LINE_BYTES_MAX)?;
     bytes.reserve_exact(usize::try_from(len).unwrap_or(0));
     while let Some(window) = file.next_window()? {
         bytes.extend_from_slice(window);
@@ -32,10 +33,39 @@ pub(crate) fn bytes_of(path: &Path) -> Result<(Vec<u8>, u64), TraceError> {
     Ok((bytes, len))
 }
 
-fn check(path: &Path, len: usize) -> Result<(), TraceError> {
-    if len <= TRACE_LINE_BYTES_MAX {
+fn check(path: &Path, len: usize, most: usize) -> Result<(), TraceError> {
+    if len <= most {
         return Ok(());
     }
-    let right = format!("right would be at most {TRACE_LINE_BYTES_MAX} bytes in one file of JSON");
+    let right = format!("right would be at most {most} bytes in one file of JSON");
+    let right = match most {
+        TRACE_LINE_BYTES_MAX => right,
+        _ => format!("{right} that is packed so small; if it is meant so, unpack it first"),
+    };
     Err(TraceError::file(path, format!("has {len} bytes or more; {right}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+    use crate::limits::TRACE_UNPACK_BYTES_FREE;
+
+    #[test]
+    fn a_tree_of_nothing_but_blanks_is_not_kept_in_memory() {
+        let most = usize::try_from(TRACE_UNPACK_BYTES_FREE).expect("small");
+        for (len, is_good) in [(most, true), (most + 1, false)] {
+            let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+            let blanks = std::io::repeat(b' ').take(len as u64);
+            zstd::stream::copy_encode(blanks, file.as_file_mut(), 1).expect("written");
+            file.flush().expect("written");
+            let read = bytes_of(file.path());
+            assert_eq!(read.is_ok(), is_good);
+            if let Err(error) = read {
+                let words = error.to_string();
+                assert!(words.contains("at most 134217728 bytes in one file of JSON"), "{words}");
+            }
+        }
+    }
 }

@@ -11,7 +11,8 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, RecordBatch, StringArray,
 };
-use arrow_ipc::writer::FileWriter;
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use onbeat::trace::TraceOptions;
 use onbeat_shared::dice::Dice;
 use parquet::arrow::ArrowWriter;
@@ -32,7 +33,8 @@ const ENDING: usize = 2_500;
 
 impl Columns {
     pub(super) fn new() -> Self {
-        let mut sound = vec![arrow()];
+        let packings = [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)];
+        let mut sound = packings.map(arrow).to_vec();
         for codec in [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::LZ4_RAW] {
             for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
                 for dictionary in [false, true] {
@@ -112,10 +114,12 @@ fn parquet(codec: Compression, version: WriterVersion, dictionary: bool) -> Vec<
     bytes
 }
 
-fn arrow() -> Vec<u8> {
+fn arrow(packing: Option<CompressionType>) -> Vec<u8> {
     let rows = rows();
-    let mut writer =
-        FileWriter::try_new(Cursor::new(Vec::new()), &rows.schema()).expect("known types");
+    let options = IpcWriteOptions::default().try_with_compression(packing).expect("a known one");
+    let file = Cursor::new(Vec::new());
+    let writer = FileWriter::try_new_with_options(file, &rows.schema(), options);
+    let mut writer = writer.expect("known types");
     writer.write(&rows).expect("memory takes it");
     writer.into_inner().expect("memory takes it").into_inner()
 }

@@ -259,6 +259,8 @@ fn drop_empty<T>(column: &mut Vec<Option<T>>) {
 }
 
 #[cfg(test)]
+mod bombs;
+#[cfg(test)]
 mod damage;
 #[cfg(test)]
 mod standing;

@@ -52,7 +52,7 @@ pub(super) fn plain() -> Columns {
     ]
 }
 
-fn with(name: &'static str, column: ArrayRef) -> Columns {
+pub(super) fn with(name: &'static str, column: ArrayRef) -> Columns {
     let mut columns = plain();
     columns.retain(|(known, _)| *known != name);
     columns.push((name, column));

@@ -6,7 +6,8 @@
 //! that is not packed it is known where in the file it lies (see `pages`). Which of the many types
 //! a column may have is settled in `cells`; what the columns mean is the format's business. A
 //! folder is read as the files in it that are of either kind, in the order of their names. Damage
-//! that makes a reader panic is a refusal of the file as well (see `guard`).
+//! that makes a reader panic is a refusal of the file as well (see `guard`), and so is what claims
+//! to unpack to more than there should be room for (see `unpacking`).
 
 pub(crate) mod cells;
 mod digest;
@@ -15,6 +16,7 @@ mod ipc;
 mod pages;
 pub(crate) mod shards;
 mod standing;
+mod unpacking;
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -142,7 +144,7 @@ impl<'a> Opened<'a> {
             };
             let schema = match &parquet {
                 Some(parquet) => Arc::clone(parquet.schema()),
-                None => arrow(path, None)?.schema(),
+                None => arrow(path, &[], None)?.schema(),
             };
             Ok(Self { path, file: Arc::new(file), parquet, schema })
         })
@@ -197,8 +199,8 @@ impl<'a> Opened<'a> {
         groups: Option<Range<usize>>,
     ) -> Result<Table<'a>, TraceError> {
         let unreadable = |error| unreadable(self.path, Kind::Parquet, &error);
-        let pages =
-            Pages::of(self.file()).map_err(|error| TraceError::io("look at", self.path, error))?;
+        let pages = Pages::of(self.file(), Arc::clone(metadata.metadata()))
+            .map_err(|error| TraceError::io("look at", self.path, error))?;
         let buffers = Some(pages.buffers());
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(pages, metadata.clone());
         let all = metadata.metadata().row_groups();
@@ -223,7 +225,7 @@ impl<'a> Opened<'a> {
             roots.iter().position(|own| *own == root)
         };
         let places = names.iter().map(place).collect();
-        let reader = arrow(self.path, Some(roots))?;
+        let reader = arrow(self.path, names, Some(roots))?;
         let batches = Batches::Arrow(Box::new(reader));
         Ok(Table { path: self.path, batches, buffers: None, places })
     }
@@ -233,6 +235,9 @@ impl Table<'_> {
     /// The next rows; `None` behind the last.
     pub(crate) fn next(&mut self) -> Result<Option<Batch>, TraceError> {
         let path = self.path;
+        if let Some(buffers) = &self.buffers {
+            buffers.forget_claims();
+        }
         let refused = |kind| move |error: ArrowError| unreadable(path, kind, &error);
         let batch: Option<RecordBatch> = match &mut self.batches {
             Batches::Parquet(reader) => guarded(path, Kind::Parquet, || {
@@ -268,12 +273,14 @@ fn metadata(path: &Path, file: &File) -> Result<ArrowReaderMetadata, TraceError>
     ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).map_err(unreadable)
 }
 
+/// A reader of an Arrow file whose lengths can be believed, as far as it will read them.
 fn arrow(
     path: &Path,
+    names: &[&str],
     projection: Option<Vec<usize>>,
 ) -> Result<FileReader<BufReader<File>>, TraceError> {
     let file = File::open(path).map_err(|error| TraceError::io("open", path, error))?;
-    ipc::check_lengths(&file).map_err(|words| unreadable(path, Kind::Arrow, &words))?;
+    ipc::check_lengths(&file, names).map_err(|words| unreadable(path, Kind::Arrow, &words))?;
     let reader = FileReader::try_new_buffered(file, projection);
     reader.map_err(|error| unreadable(path, Kind::Arrow, &error))
 }

@@ -3,7 +3,8 @@
 //! A text of a page that is not packed lies in the file as it is. Its bytes in memory are then a
 //! part of a buffer that was read from a known place, which gives its place in the file without
 //! knowing how a page is laid out: see [`Lent::place_of`]. A buffer is only read into again when
-//! nothing points into it any more.
+//! nothing points into it any more. What a page claims to unpack to is looked at when its header is
+//! read, before room is made for it (see `unpacking`).
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -12,7 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{ChunkReader, Length};
+
+use crate::trace::columns::unpacking::{Claims, Page};
+use crate::trace::scan::shown;
 
 /// Longest buffer that is kept: writers' pages have a megabyte, and one that has a long text more.
 const KEPT_BYTES_MAX: usize = 8 << 20;
@@ -26,12 +31,16 @@ const HEADER_BYTES: usize = 4 << 10;
 pub(crate) struct Pages {
     file: Arc<File>,
     len: u64,
+    /// What the file says of itself, for the names of its columns.
+    metadata: Arc<ParquetMetaData>,
     buffers: Arc<Buffers>,
 }
 
 /// The buffers of one reader.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
+    /// What the pages of this batch claim to unpack to.
+    claims: Mutex<Claims>,
     lent: Mutex<Vec<Region>>,
     free: Mutex<Vec<Vec<u8>>>,
 }
@@ -59,6 +68,8 @@ struct Buffer {
 pub(crate) struct Reading {
     file: Arc<File>,
     at: u64,
+    /// What is needed to look at the header that stands here; `None` once that is done.
+    unseen: Option<(Arc<Buffers>, Arc<ParquetMetaData>)>,
 }
 
 impl Pages {
@@ -66,9 +77,9 @@ impl Pages {
     ///
     /// # Errors
     /// When the system does not say how long it is.
-    pub(crate) fn of(file: Arc<File>) -> io::Result<Self> {
+    pub(crate) fn of(file: Arc<File>, metadata: Arc<ParquetMetaData>) -> io::Result<Self> {
         let len = file.metadata()?.len();
-        Ok(Self { file, len, buffers: Arc::default() })
+        Ok(Self { file, len, metadata, buffers: Arc::default() })
     }
 
     /// Its buffers, for asking where bytes came from.
@@ -87,7 +98,8 @@ impl ChunkReader for Pages {
     type T = BufReader<Reading>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        let from = Reading { file: Arc::clone(&self.file), at: start };
+        let unseen = Some((Arc::clone(&self.buffers), Arc::clone(&self.metadata)));
+        let from = Reading { file: Arc::clone(&self.file), at: start, unseen };
         Ok(BufReader::with_capacity(HEADER_BYTES, from))
     }
 
@@ -108,6 +120,11 @@ impl ChunkReader for Pages {
 }
 
 impl Buffers {
+    /// Other rows are read from here on.
+    pub(crate) fn forget_claims(&self) {
+        *locked(&self.claims) = Claims::default();
+    }
+
     /// Where the bytes of the buffers in use came from.
     pub(crate) fn lent(&self) -> Lent {
         Lent(locked(&self.lent).clone())
@@ -150,8 +167,31 @@ impl Drop for Buffer {
 impl Read for Reading {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(out, self.at)?;
+        // Where a page's header is known, nobody reads here.
+        if let Some((buffers, metadata)) = self.unseen.take() {
+            let claimed = match Page::of_header(&out[..read]) {
+                Some(page) => locked(&buffers.claims).add(page),
+                None => Err("the header of a page is none".to_owned()),
+            };
+            claimed.map_err(|words| io::Error::other(named(&metadata, self.at, &words)))?;
+        }
         self.at += read as u64;
         Ok(read)
+    }
+}
+
+/// What is wrong with what lies at a place of a file, with the name of its column.
+fn named(metadata: &ParquetMetaData, at: u64, words: &str) -> String {
+    let mut columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let own = columns.find(|column| {
+        let (start, bytes) = column.byte_range();
+        at.checked_sub(start).is_some_and(|behind| behind < bytes)
+    });
+    match own {
+        Some(column) => {
+            format!("column {}: {words}", shown(column.column_path().string().as_bytes()))
+        }
+        None => words.to_owned(),
     }
 }
 
@@ -164,13 +204,20 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::io::Write;
 
+    use parquet::file::metadata::FileMetaData;
+    use parquet::schema::types::{SchemaDescriptor, Type};
+
     use super::*;
 
     #[test]
     fn bytes_are_found_in_the_file_as_long_as_they_are_there() {
         let mut file = tempfile::tempfile().expect("a temporary file");
         file.write_all(b"0123456789").expect("written");
-        let pages = Pages::of(Arc::new(file)).expect("a file");
+        let root = Type::group_type_builder("x").build().expect("a type without members");
+        let schema = Arc::new(SchemaDescriptor::new(Arc::new(root)));
+        let metadata = FileMetaData::new(1, 0, None, None, schema, None);
+        let metadata = Arc::new(ParquetMetaData::new(metadata, Vec::new()));
+        let pages = Pages::of(Arc::new(file), metadata).expect("a file");
         let buffers = pages.buffers();
         let (one, two) = (pages.get_bytes(2, 4), pages.get_bytes(5, 5));
         let (one, two) = (one.expect("there"), two.expect("there"));
@@ -191,7 +238,8 @@ mod tests {
         assert_eq!(buffers.lent().place_of(&again[1..]), Some(start + 1));
         assert!(pages.get_bytes(6, 5).is_err() && pages.get_bytes(u64::MAX, 1).is_err());
         let mut rest = String::new();
-        pages.get_read(7).expect("a reader").read_to_string(&mut rest).expect("text");
-        assert_eq!(rest, "789");
+        let read = pages.get_read(7).expect("a reader").read_to_string(&mut rest);
+        let words = read.expect_err("no header of a page").to_string();
+        assert!(words.contains("header of a page"), "{words}");
     }
 }
