@@ -1,5 +1,7 @@
 //! Servers that misbehave: each failure is counted once, under its right name, and hurts no other.
 
+mod around;
+
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

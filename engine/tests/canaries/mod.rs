@@ -206,6 +206,43 @@ fn no_secret_and_no_prompt_is_in_anything_that_is_written() {
 }
 
 #[test]
+fn no_secret_is_in_what_users_leave_in_their_folder() {
+    let parrot = Parrot::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let traces = folder.path().join("traces");
+    std::fs::create_dir(&traces).expect("writable");
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conversations");
+    for file in std::fs::read_dir(ours).expect("they are in the repository") {
+        let file = file.expect("an entry");
+        std::fs::copy(file.path(), traces.join(file.file_name())).expect("copied");
+    }
+    let mut line = words("replay --trace-directory traces --output-dir results");
+    line.extend(words("--start-users 3 --max-users 4 --test-duration 2 --assessment-period 1"));
+    line.extend(secrets(&format!("http://{}", parrot.address)));
+    let key = canary("environment");
+    let output = onbeat(folder.path(), Some(&key), &line);
+    clean_output("users", &output);
+    let heard = parrot.heard().concat();
+    for what in HEADERS.iter().copied().chain(["extra", "deep", "query", "environment"]) {
+        assert!(heard.contains(&canary(what)), "{what} was sent: {}", text(&output.stderr));
+    }
+    let found = artefacts(&folder.path().join("results"), &[]);
+    let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    for file in ["progress.json", "test_metadata.json", "detailed_results.csv", "index.html"] {
+        assert!(names.contains(&file), "{file} is among {names:?}: {}", text(&output.stderr));
+    }
+    found.iter().for_each(|(name, bytes)| clean(name, bytes));
+    // Whoever goes on finds them, and leaves none either.
+    let mut line = words("replay --trace-directory traces --output-dir results --resume results");
+    line.extend(words("--start-users 3 --max-users 4 --test-duration 1 --assessment-period 1"));
+    line.extend(secrets(&format!("http://{}", parrot.address)));
+    clean_output("users that go on", &onbeat(folder.path(), Some(&key), &line));
+    let found = artefacts(&folder.path().join("results"), &[]);
+    assert!(found.len() > names.len(), "a second log is there");
+    found.iter().for_each(|(name, bytes)| clean(name, bytes));
+}
+
+#[test]
 fn nothing_is_written_through_a_link() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let at = |name: &str| folder.path().join(name);
