@@ -492,14 +492,14 @@ mod tests {
     #[test]
     fn a_newer_format_says_so_and_a_flipped_header_does_not() {
         let mut header = file_header();
-        header[8] = 9;
-        header[10] = 7;
+        header[8] = 99;
+        header[10] = 98;
         let flipped = FileHeader::read(&header, true).expect("the checksum is wrong");
         assert!(flipped.damaged);
         let checksum = crc32fast::hash(&header[..60]);
         header[60..].copy_from_slice(&checksum.to_le_bytes());
         let error = FileHeader::read(&header, true).expect_err("a newer format");
-        assert_eq!(error, LogError::Newer { version: 9, readable_from: 7 });
+        assert_eq!(error, LogError::Newer { version: 99, readable_from: 98 });
         assert!(error.to_string().contains("use a newer onbeat"), "{error}");
     }
 }

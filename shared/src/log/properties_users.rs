@@ -222,10 +222,10 @@ fn no_user_invented(part: &Run, whole: &Run, at: usize) {
 
 #[test]
 fn older_versions_are_read_and_do_not_misread() {
-    assert_eq!((super::FORMAT_VERSION, super::READABLE_FROM), (6, 2));
+    assert_eq!((super::FORMAT_VERSION, super::READABLE_FROM), (7, 2));
     let [plain, users] = [super::sample::log(1, 10), sample_users::log(1, 2)];
-    assert_eq!([plain[8], plain[10]], [5, 2]);
-    assert_eq!([users[8], users[10]], [5, 4], "templates are no requests to an older reader");
+    assert_eq!([plain[8], plain[10]], [7, 2]);
+    assert_eq!([users[8], users[10]], [7, 4], "templates are no requests to an older reader");
     // A log of version 3 says nothing of users.
     let mut older = plain;
     older[8] = 3;

@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 
 pub use super::sample_prefixes::prefix_rows;
+pub use super::sample_scraped::scraped;
 use super::{
     BlockBuffer, ChunkKind, Class, Closing, DoneFlags, FinishReason, Footer, Host, Manifest,
     Pacing, PlanRow, PrefixRows, Record, RecordedRow, TraceSource, Usage, file_header_of,
-    footer_block, manifest_block, plan_blocks, prefix_blocks, recorded_blocks, session_blocks,
+    footer_block, manifest_block, number_blocks, plan_blocks, prefix_blocks, recorded_blocks, session_blocks,
 };
 use crate::dice::Dice;
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
@@ -38,6 +39,8 @@ pub struct Sample {
     pub recorded: Vec<RecordedRow>,
     /// Which prompts begin alike.
     pub prefixes: PrefixRows,
+    /// Of a shard's log, the numbers of its requests in the whole plan.
+    pub numbers: Vec<u32>,
     /// Whether the log is closed.
     pub closed: bool,
     /// Why it was given up.
@@ -63,6 +66,7 @@ impl Sample {
             records: Vec::new(),
             recorded: Vec::new(),
             prefixes: PrefixRows::default(),
+            numbers: Vec::new(),
             closed: true,
             given_up: None,
             interrupted: false,
@@ -167,6 +171,7 @@ impl Sample {
         manifest.planned = u32::try_from(self.plan.len()).expect("a small sample");
         let mut out = file_header_of(&manifest).to_vec();
         out.extend(manifest_block(&manifest));
+        out.extend(number_blocks(&self.numbers).flatten());
         out.extend(plan_blocks(self.plan.iter().copied()).flatten());
         out.extend(session_blocks(&self.sessions).flatten());
         out.extend(recorded_blocks(self.recorded.iter().copied()).flatten());
@@ -440,6 +445,7 @@ fn written_at(record: &Record) -> RunNanos {
         Record::Connect { end, .. } => end,
         Record::User { time, .. } => time,
         Record::Text { .. } | Record::Step { .. } | Record::Assessment { .. } => RunNanos(0),
+        Record::Scraped(fact) => fact.written_at(),
     }
 }
 

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::header::{Host, Pacing};
+use crate::counted::{agreeing, counted};
 
 /// Which part of a plan a log is about. The log's `Numbers` blocks say which number each of its
 /// requests has in the whole plan; a user-driven run has none.
@@ -93,6 +94,34 @@ pub struct HostPart {
 }
 
 impl Merged {
+    /// What a reader of the run must know: shards whose logs were missing or damaged.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let missing = (!self.missing.is_empty()).then(|| self.missing_words());
+        let damaged = self.hosts.iter().filter(|host| host.damaged_bytes > 0).map(|host| {
+            let bytes = counted(host.damaged_bytes, "byte");
+            format!("{bytes} of the log of {} were damaged or cut off, and left out", host.name())
+        });
+        missing.into_iter().chain(damaged).collect()
+    }
+
+    /// Which shards are missing, in words.
+    #[must_use]
+    pub fn missing_words(&self) -> String {
+        let mut named: Vec<String> = self.missing.iter().take(10).map(u32::to_string).collect();
+        if self.missing.len() > named.len() {
+            named.push(format!("and {} more", self.missing.len() - named.len()));
+        }
+        let many = self.missing.len() as u64;
+        format!(
+            "{} {} of {} {} missing",
+            agreeing(many, "shard", "shards"),
+            named.join(", "),
+            self.shards,
+            agreeing(many, "is", "are")
+        )
+    }
+
     /// The place among [`Self::hosts`] of the one that a core belongs to.
     #[must_use]
     pub fn host_of(&self, core: u16) -> Option<usize> {

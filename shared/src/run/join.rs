@@ -10,6 +10,7 @@ use super::faults::counted_words;
 use super::grouping::Grouping;
 use super::requests::{Entry, NO_TIME, Requests};
 use crate::log::{ContentEvent, DoneFlags, Footer, PlanRow, Record, UNKNOWN_TOKENS, Usage};
+use crate::quantity::duration_ns;
 use crate::units::{CoreIndex, NANOS_PER_MILLI, RequestIndex, RunNanos};
 
 /// A step of the wall clock smaller than this is its ordinary steering.
@@ -144,7 +145,8 @@ impl Join {
             | Record::Anchor { .. }
             | Record::Step { .. }
             | Record::User { .. }
-            | Record::Assessment { .. } => {}
+            | Record::Assessment { .. }
+            | Record::Scraped(_) => {}
         }
     }
 
@@ -287,7 +289,7 @@ impl Join {
 }
 
 /// The request that a record is about.
-pub(super) const fn request_of(record: &Record) -> Option<RequestIndex> {
+pub(crate) const fn request_of(record: &Record) -> Option<RequestIndex> {
     match *record {
         Record::Dispatch { request, .. }
         | Record::SentEnd { request, .. }
@@ -304,7 +306,8 @@ pub(super) const fn request_of(record: &Record) -> Option<RequestIndex> {
         | Record::Lost { .. }
         | Record::Anchor { .. }
         | Record::User { .. }
-        | Record::Assessment { .. } => None,
+        | Record::Assessment { .. }
+        | Record::Scraped(_) => None,
     }
 }
 
@@ -361,9 +364,10 @@ fn wall_step(anchors: &[Anchor]) -> Option<String> {
     let first = offset(anchors.first()?);
     let largest = anchors.iter().map(|anchor| offset(anchor) - first).max_by_key(|s| s.abs())?;
     (largest.abs() > WALL_STEP_NS).then(|| {
+        let direction = if largest < 0 { " back" } else { "" };
         format!(
-            "the wall clock was stepped by {} ms during the run; no length is affected",
-            largest / i128::from(NANOS_PER_MILLI)
+            "the wall clock was stepped{direction} by {} during the run; no length is affected",
+            duration_ns(i64::try_from(largest.unsigned_abs()).unwrap_or(i64::MAX))
         )
     })
 }

@@ -22,6 +22,7 @@ pub mod prefixes;
 mod properties;
 pub mod reader;
 pub mod requests;
+pub mod scraped;
 mod strangers;
 pub mod users;
 
@@ -29,7 +30,10 @@ pub use chunks::{Chunk, ChunkRow, Chunks};
 pub use events::{Anchor, Connect, Loss, Stall, Stalls};
 pub use prefixes::{Path, Prefixes};
 pub use reader::{Reader, Tail};
+#[cfg(test)]
+pub(crate) use join::request_of;
 pub use requests::{End, Requests};
+pub use scraped::Servers;
 pub use users::{Left, Limit, User, Users};
 
 use std::sync::Arc;
@@ -90,6 +94,8 @@ pub struct Run {
     pub users: Option<Users>,
     /// Which prompts begin alike; `None` where the log does not say.
     pub prefixes: Option<Arc<Prefixes>>,
+    /// What servers said of themselves; `None`: nobody asked them.
+    pub servers: Option<Arc<Servers>>,
     recorded: Arc<Vec<RecordedRow>>,
     texts: Vec<(u32, Box<str>)>,
 }
@@ -181,7 +187,9 @@ impl Run {
     /// Whether the log is whole: closed, and without damage.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.footer.is_some() && self.damaged_bytes == 0
+        let merged = self.manifest.merged.as_deref();
+        let is_whole = merged.is_none_or(|merged| merged.warnings().is_empty());
+        self.footer.is_some() && self.damaged_bytes == 0 && is_whole
     }
 }
 

@@ -14,6 +14,7 @@ use super::events::{Anchor, Stalls};
 use super::faults::{Cut, Faults};
 use super::join::{Join, request_of};
 use super::preamble::{Preamble, Tables};
+use super::scraped::Gathering;
 use super::strangers::{Strangers, Told};
 use super::{Run, State};
 use crate::log::scan::{Scanner, find_mark};
@@ -48,6 +49,7 @@ pub struct Reader {
     /// More requests than this the log cannot tell of so far.
     most_requests: usize,
     strangers: Strangers,
+    scraped: Gathering,
     cut: Cut,
 }
 
@@ -241,6 +243,10 @@ impl Reader {
             self.join.unknown();
             return;
         };
+        if let Record::Scraped(fact) = &record {
+            self.scraped.take(fact);
+            return;
+        }
         if let Some(request) = request_of(&record)
             && request.as_usize() >= self.join.known()
         {
@@ -316,6 +322,7 @@ impl Reader {
         }
         let mut warnings = self.faults.warnings(self.manifest.as_deref(), tables, cut);
         let manifest = self.known_manifest(tables.plan.len());
+        warnings.extend(manifest.merged.iter().flat_map(|merged| merged.warnings()));
         let footer = self.footer.as_deref().cloned();
         let mut requests = self.join.requests.clone();
         let facts = manifest.users.as_deref();
@@ -352,6 +359,7 @@ impl Reader {
             users,
             recorded: Arc::clone(&tables.recorded),
             prefixes: tables.prefixes.clone(),
+            servers: self.scraped.servers(),
             requests,
             chunks,
             stalls: Stalls::new(self.join.stalls.clone()),

@@ -1,5 +1,5 @@
-//! What stands beside the plots of lateness: host stalls one by one, each core's work, what of TTFT
-//! could be ours, and what the precision rests on.
+//! What stands beside the plots of lateness: host stalls one by one, each core's and each machine's
+//! work, what of TTFT could be ours, and what the precision rests on.
 
 use eframe::egui::{self, Align, Layout, RichText, ScrollArea, Ui, vec2};
 use onbeat_shared::{
@@ -30,17 +30,19 @@ pub(super) fn show(ui: &mut Ui, scene: &mut Scene<'_>, figures: Option<&Figures>
         ui.set_min_height(inner);
         let size = vec2(ui.available_width(), SWITCHES);
         ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
-            switch::show(
-                ui,
-                "Beside",
-                &mut scene.choices.lateness.beside,
-                &[
-                    (Beside::Stalls, "Stalls", "Host stalls, and the requests that they hit"),
-                    (Beside::Cores, "Cores", "What each sending core did"),
-                    (Beside::Client, "TTFT", "What of TTFT this machine could have caused"),
-                    (Beside::Clock, "Clock", "What the precision of the sending rests on"),
-                ],
-            );
+            let is_merged = scene.derived.subject().run.manifest.merged.is_some();
+            let hosts =
+                (Beside::Hosts, "Hosts", "What each machine did, and how right its clock is");
+            let mut ways = vec![
+                (Beside::Stalls, "Stalls", "Host stalls, and the requests that they hit"),
+                (Beside::Cores, "Cores", "What each sending core did"),
+                (Beside::Client, "TTFT", "What of TTFT this machine could have caused"),
+                (Beside::Clock, "Clock", "What the precision of the sending rests on"),
+            ];
+            if is_merged {
+                ways.insert(0, hosts);
+            }
+            switch::show(ui, "Beside", &mut scene.choices.lateness.beside, &ways);
         });
         let room = inner - SWITCHES - GRID;
         let Some(figures) = figures else {
@@ -53,6 +55,7 @@ pub(super) fn show(ui: &mut Ui, scene: &mut Scene<'_>, figures: Option<&Figures>
             (Beside::Cores, Some(tool)) => silent_ui(ui, tool, "which core sent what"),
             (Beside::Stalls, None) => stalls_ui(ui, scene.choices, figures, room),
             (Beside::Cores, None) => cores_ui(ui, figures, room),
+            (Beside::Hosts, _) => hosts_ui(ui, figures, room),
             (Beside::Client, _) => scrolled(ui, room, |ui| client_ui(ui, figures)),
             (Beside::Clock, _) => {
                 let run = &scene.derived.subject().run;
@@ -157,6 +160,53 @@ fn cores_ui(ui: &mut Ui, figures: &Figures, room: f32) {
         name: "Cores",
         columns: &columns,
         rows: figures.cores.len(),
+        cell: &cell,
+        row_headings: true,
+    }
+    .show_scrolling(ui, room.max(88.0));
+}
+
+/// Lateness by machine, and how right its clock is.
+fn hosts_ui(ui: &mut Ui, figures: &Figures, room: f32) {
+    if figures.hosts.is_empty() {
+        let words = "One machine sent all of this run: see the cores.";
+        ui.label(RichText::new(words).color(Palette::of(ui).weak));
+        return;
+    }
+    let columns = [
+        Column::text("host", 1.5),
+        sized("sent", 0.9),
+        sized("p50", 1.1),
+        sized("p99", 1.1),
+        sized("max", 1.1),
+        sized("stalls", 0.8),
+        sized("clock within", 1.3),
+    ];
+    let late = |statistic: Option<&Statistic>, of: fn(&Statistic) -> f64| {
+        statistic
+            .map_or_else(|| NO_DATA_CELL.to_owned(), |found| quantity::measured(of(found) * 1e3))
+    };
+    let cell = |row: usize, column: usize| {
+        let host = &figures.hosts[row];
+        let statistic = host.lateness_us.as_ref();
+        match column {
+            0 => format!("{row}: {}", host.host),
+            1 => quantity::count(host.sent),
+            2 => late(statistic, |found| found.p50),
+            3 => late(statistic, |found| found.p99),
+            4 => late(statistic, |found| found.max),
+            5 => quantity::count(host.host_stalls.count),
+            _ => match (host.clock_synchronised, host.clock_max_error_ms) {
+                (Some(true), Some(error)) => quantity::duration(error * 1e6),
+                (Some(false), _) => "not in sync".to_owned(),
+                _ => NO_DATA_CELL.to_owned(),
+            },
+        }
+    };
+    Table {
+        name: "Hosts",
+        columns: &columns,
+        rows: figures.hosts.len(),
         cell: &cell,
         row_headings: true,
     }

@@ -4,6 +4,7 @@ use onbeat_shared::{
     metrics::{
         client_part::ClientShare,
         cores::{self, CoreWork, began_in},
+        hosts::{HostReport, hosts},
         lateness::lateness_ns,
     },
     units::{CoreIndex, NANOS_PER_MICRO, RunNanos},
@@ -37,6 +38,8 @@ pub struct Figures {
     pub beyond_in_stalls: u64,
     /// Each core's work, by core.
     pub cores: Vec<(CoreIndex, CoreWork)>,
+    /// Each machine's work, in a run that was merged from several.
+    pub hosts: Vec<HostReport>,
     /// Host stalls, as they are to be listed.
     pub stalls: Vec<StallRow>,
     /// Requests whose lateness stalls explain.
@@ -80,6 +83,7 @@ pub fn figures(opened: &OpenedRun, selection: &Selection, order: StallOrder) -> 
         beyond_in_stalls: beyond.iter().filter(explained).count() as u64,
         hit: works.values().map(|work| work.hit).sum(),
         cores: works.into_iter().collect(),
+        hosts: hosts(run, requests(), range, run.manifest.max_lateness_us),
         stalls,
         client: ClientShare::of(run, requests().filter(|&i| run.requests.is_ok(i))),
     }

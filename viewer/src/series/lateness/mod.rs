@@ -36,6 +36,8 @@ pub enum Beside {
     Stalls,
     /// Each core's work.
     Cores,
+    /// Each machine's, in a run that was merged from several.
+    Hosts,
     /// What of TTFT the client could have caused.
     Client,
     /// What the precision rests on.

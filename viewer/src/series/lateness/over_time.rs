@@ -1,6 +1,7 @@
 //! Lateness of every request over time, with host stalls as shaded spans.
 //!
-//! Few requests are drawn one by one, in the colour of their core where there are few cores; many
+//! Few requests are drawn one by one, in the colour of their core where there are few cores, and of
+//! their machine in a run that was merged from few; many
 //! as a density picture in which every occupied cell shows, with the median and the 99th percentile
 //! of each step. On a logarithmic axis a request that left at its very instant has no place; it
 //! stands at the lower edge. Spans are at least a pixel wide and those that touch are one.
@@ -10,7 +11,8 @@ use std::sync::Arc;
 use egui_plot::PlotPoint;
 use onbeat_shared::{
     import,
-    metrics::{lateness::lateness_ns, quantile},
+    metrics::{hosts::by_core, lateness::lateness_ns, quantile},
+    run::Run,
     units::{CoreIndex, RunNanos},
 };
 
@@ -28,9 +30,13 @@ use crate::theme::data_colour;
 
 /// Above this many requests in view a density picture replaces the marks.
 const POINTS_MAX: usize = 5_000;
-/// Cores that have colours of their own at most.
+/// Cores or machines that have colours of their own at most.
 const COLOURED: usize = 4;
-const NAMES: [&str; COLOURED] = ["core 0", "core 1", "core 2", "core 3"];
+const CORES: Names = ["core 0", "core 1", "core 2", "core 3"];
+/// In the order of their shards, as the table beside the plot has them.
+const HOSTS: Names = ["host 0", "host 1", "host 2", "host 3"];
+/// Names of the first few.
+type Names = [&'static str; COLOURED];
 const COLOURS: [usize; COLOURED] =
     [data_colour::BLUE, data_colour::ORANGE, data_colour::GREEN, data_colour::PURPLE];
 /// Spans across a view that can be told apart.
@@ -46,7 +52,36 @@ struct Left {
     sent: RunNanos,
     request: u32,
     late: f64,
-    core: Option<CoreIndex>,
+    /// Its core, or in a merged run its machine.
+    sender: Option<usize>,
+}
+
+/// Those that requests are told apart by.
+#[derive(Clone, Copy)]
+struct Senders {
+    names: Names,
+    count: usize,
+    /// What another one is called.
+    other: &'static str,
+}
+
+impl Senders {
+    fn of(run: &Run) -> Self {
+        match run.manifest.merged.as_deref() {
+            Some(merged) if merged.hosts.len() > 1 => {
+                Self { names: HOSTS, count: merged.hosts.len(), other: "another host" }
+            }
+            _ => {
+                let count = run.manifest.cores.len().max(1);
+                Self { names: CORES, count, other: "another core" }
+            }
+        }
+    }
+
+    /// Whether each has a colour of its own.
+    fn are_few(self) -> bool {
+        (2..=COLOURED).contains(&self.count)
+    }
 }
 
 /// The plot for a view.
@@ -67,17 +102,17 @@ pub fn picture(
         Scale::Linear => HeightAxis::Time(TimeUnit::fitting(most)),
     };
     let bounds = bounds(shown, axis, limit_ns(opened));
-    let cores = opened.run.manifest.cores.len().max(1);
+    let senders = Senders::of(&opened.run);
     let few = shown.len() <= POINTS_MAX;
     let steps = Steps::covering(wide, 2 * STEPS);
-    let lines = if few && (2..=COLOURED).contains(&cores) {
-        core_lines(&all, steps, cores)
+    let lines = if few && senders.are_few() {
+        sender_lines(&all, steps, senders)
     } else {
         step_lines(&all, steps, axis)
     };
     Picture {
         bands: spans(opened, view, wide, bounds),
-        marks: marks(&all, few, cores, wide, axis, bounds),
+        marks: marks(&all, few, senders, wide, axis, bounds),
         lines,
         axis,
         bounds,
@@ -97,11 +132,17 @@ pub fn limit_ns(opened: &OpenedRun) -> f64 {
 
 fn left(opened: &OpenedRun, range: TimeRange, passing: &Passing) -> Vec<Left> {
     let run = &opened.run;
+    let host_of = by_core(run);
+    let is_merged = run.manifest.merged.as_deref().is_some_and(|merged| merged.hosts.len() > 1);
+    let sender = |core: CoreIndex| match is_merged {
+        true => host_of.get(core.as_usize()).copied(),
+        false => Some(core.as_usize()),
+    };
     let of = |&request: &u32| {
         let i = request as usize;
         let sent = run.requests.sent(i).filter(|_| passing.has(i))?;
         let late = lateness_ns(run, i)? as f64;
-        Some(Left { sent, request, late, core: run.requests.core(i) })
+        Some(Left { sent, request, late, sender: run.requests.core(i).and_then(sender) })
     };
     opened.sent_in(range).iter().filter_map(of).collect()
 }
@@ -142,7 +183,7 @@ fn height(axis: HeightAxis, late: f64, bounds: (f64, f64)) -> f64 {
 fn marks(
     all: &[Left],
     few: bool,
-    cores: usize,
+    senders: Senders,
     wide: TimeRange,
     axis: HeightAxis,
     bounds: (f64, f64),
@@ -165,34 +206,32 @@ fn marks(
             requests: inside().map(|left| left.request).collect(),
         }
     };
-    if !(2..=COLOURED).contains(&cores) {
+    if !senders.are_few() {
         let MarkGroup { points, requests, .. } = group("", Look::Unknown, &|_| true);
         return Marks::Points { points, requests };
     }
-    let number = |left: &Left| left.core.map(CoreIndex::as_usize).filter(|&core| core < cores);
-    let mut groups: Vec<MarkGroup> = (0..cores)
-        .map(|core| {
-            group(NAMES[core], Look::Kind(COLOURS[core]), &|left| number(left) == Some(core))
-        })
+    let number = |left: &Left| left.sender.filter(|&sender| sender < senders.count);
+    let of = |place: usize| move |left: &Left| number(left) == Some(place);
+    let mut groups: Vec<MarkGroup> = (0..senders.count)
+        .map(|place| group(senders.names[place], Look::Kind(COLOURS[place]), &of(place)))
         .collect();
-    groups.push(group("another core", Look::Unknown, &|left| number(left).is_none()));
+    groups.push(group(senders.other, Look::Unknown, &|left| number(left).is_none()));
     groups.retain(|group| !group.points.is_empty());
     Marks::Groups(groups)
 }
 
-/// The names and colours of cores, with the longest lateness of each step to read.
-fn core_lines(all: &[Left], steps: Steps, cores: usize) -> Vec<Line> {
-    (0..cores)
-        .map(|core| {
+/// The names and colours of senders, with the longest lateness of each step to read.
+fn sender_lines(all: &[Left], steps: Steps, senders: Senders) -> Vec<Line> {
+    (0..senders.count)
+        .map(|place| {
             let mut values: Vec<Option<f64>> = vec![None; steps.count];
-            let of_core = |left: &&Left| left.core.map(CoreIndex::as_usize) == Some(core);
-            for left in all.iter().filter(of_core) {
-                if let Some(place) = steps.place(left.sent) {
-                    let latest = values[place].map_or(left.late, |latest| latest.max(left.late));
-                    values[place] = Some(latest);
+            for left in all.iter().filter(|left| left.sender == Some(place)) {
+                if let Some(step) = steps.place(left.sent) {
+                    let latest = values[step].map_or(left.late, |latest| latest.max(left.late));
+                    values[step] = Some(latest);
                 }
             }
-            line(steps, NAMES[core], COLOURS[core], Vec::new(), values)
+            line(steps, senders.names[place], COLOURS[place], Vec::new(), values)
         })
         .collect()
 }
