@@ -11,6 +11,7 @@ pub mod flags;
 mod inputs;
 pub mod inspect;
 pub mod mock;
+pub mod merge;
 pub mod plan;
 pub mod progress;
 pub mod reference;
@@ -58,6 +59,8 @@ pub enum Command {
     /// Check this machine for precision and say what would help, with the commands.
     Doctor(doctor::Args),
     /// Run a stand-in inference server with a scheduler and a prefix cache.
+    /// Join the logs of one run's shards, made on several machines, into one log.
+    Merge(merge::Args),
     Mock(Box<mock::Args>),
     /// Show the whole thing: mock server, bundled trace, replay and report in one command.
     Demo(demo::Args),
@@ -129,6 +132,7 @@ pub fn run(cli: Cli) -> Result<u8, EngineError> {
         Command::Mock(args) => mock::run(&args, &mut out),
         Command::Demo(args) => demo::run(&args, &mut out),
         Command::Completions { shell } => {
+        Command::Merge(args) => merge::run(&args, &mut out),
             write_out(&mut out, &reference::completions(shell, &Cli::command()))
         }
         Command::Man => write_out(&mut out, &reference::man(&Cli::command())),

@@ -27,9 +27,9 @@
 //!
 //! ```text
 //!  0..8   mark            89 42 45 41 54 0D 0A 1A  ("\x89BEAT\r\n\x1A": notices text-mode copies)
-//!  8..10  version         u16, this is 6 (1 had no records of several content events, 2 no
+//!  8..10  version         u16, this is 7 (1 had no records of several content events, 2 no
 //!                         Recorded blocks, 3 no user-driven runs, 4 no Stretches and Paths,
-//!                         5 no shards)
+//!                         5 no shards, 6 nothing that servers say of themselves)
 //! 10..12  readable from   u16, oldest format version whose readers may read the file: 2, or 4
 //!                         for a user-driven run
 //! 12..14  header bytes    u16, 64
@@ -105,6 +105,11 @@
 //! of the one before, and every machine's times count from its own zero. The conductor's records
 //! are all machines'.
 //!
+//! # What servers say of themselves
+//!
+//! With `--scrape` the conductor's records hold what a server's `/metrics` said during the run:
+//! [`scraped`] says how. A manifest does not list the sources; they are told when they are asked.
+//!
 //! # Evolution
 //!
 //! * Readers skip block kinds, record kinds and JSON keys that they do not know, and count them in
@@ -138,6 +143,7 @@ pub mod block;
 pub mod decode;
 pub mod error;
 pub mod header;
+pub mod merge;
 pub mod outcome;
 pub mod plan_row;
 pub mod prefix_rows;
@@ -146,9 +152,11 @@ pub mod recorded_row;
 #[doc(hidden)]
 pub mod sample;
 mod sample_prefixes;
+mod sample_scraped;
 #[doc(hidden)]
 pub mod sample_users;
 pub(crate) mod scan;
+pub mod scraped;
 pub mod start;
 pub mod together;
 pub mod user_facts;
@@ -158,6 +166,8 @@ pub mod users;
 pub(crate) mod properties;
 #[cfg(test)]
 mod properties_damage;
+#[cfg(test)]
+mod properties_scraped;
 #[cfg(test)]
 mod properties_users;
 
@@ -177,13 +187,14 @@ pub use record::{
     ChunkKind, ContentEvent, RECORD_BYTES, Record, TEXT_PART_BYTES, UNKNOWN_TOKENS, Usage,
 };
 pub use recorded_row::{RECORDED_ROW_BYTES, RecordedRow};
+pub use scraped::{SCRAPED_TEXT_BYTES_MAX, Scraped, SeriesKind};
 pub use start::{ClockState, HostPart, Merged, ShardFacts, Start};
 pub use together::{TOGETHER_MAX, Together};
 pub use user_facts::{PoolFacts, UserFacts, UserGoals, UserLimits, UserPrompts, UserTiming};
 pub use users::{ASSESSMENT_PARTS, Assessment, LimitedBy, RampReason, StepFlags, UserEvent};
 
 /// The version of the format that this code writes, and the newest it reads.
-pub const FORMAT_VERSION: u16 = 6;
+pub const FORMAT_VERSION: u16 = 7;
 
 /// The oldest version whose readers may read what this code writes: one that does not know records
 /// of several content events would count too few.

@@ -7,6 +7,7 @@ use proptest::sample::Index;
 
 use super::block::{BLOCK_HEADER_BYTES, BLOCK_RECORDS};
 use super::header::FILE_HEADER_BYTES;
+use super::properties_scraped::of_servers;
 use super::properties_users::of_users;
 use super::record::TEXT_PART_BYTES;
 use super::{
@@ -138,7 +139,7 @@ fn host() -> impl Strategy<Value = Record> {
 }
 
 fn record() -> impl Strategy<Value = Record> {
-    prop_oneof![sending(), ending(), answering(), host(), of_users()]
+    prop_oneof![sending(), ending(), answering(), host(), of_users(), of_servers()]
 }
 
 fn plan_row() -> impl Strategy<Value = PlanRow> {

@@ -8,6 +8,7 @@
 use super::bits::bits;
 pub use super::outcome::DoneFlags;
 use super::outcome::{Class, FinishReason};
+use super::scraped::Scraped;
 use super::together::{TOGETHER_MAX, Together};
 use super::users::{self, ASSESSMENT_PART_BYTES, StepFlags, UserEvent};
 use crate::units::{RequestIndex, RunNanos, SessionIndex};
@@ -244,6 +245,8 @@ pub enum Record {
         /// The part.
         bytes: [u8; ASSESSMENT_PART_BYTES],
     },
+    /// Something that a server said of itself, among the conductor's records.
+    Scraped(Scraped),
 }
 
 /// The fields of a [`Record::Chunk`], or one event of a [`Record::Chunks`].
@@ -286,6 +289,9 @@ const KIND_CHUNKS: u8 = 13;
 pub(super) const KIND_STEP: u8 = 14;
 pub(super) const KIND_USER: u8 = 15;
 const KIND_ASSESSMENT: u8 = 16;
+pub(super) const KIND_SCRAPE_TEXT: u8 = 17;
+pub(super) const KIND_SCRAPE_VALUE: u8 = 18;
+pub(super) const KIND_SCRAPE_ASKED: u8 = 19;
 
 /// The raw fields every record shares, before they are given a meaning.
 #[derive(Clone, Copy, Default)]
@@ -301,7 +307,7 @@ pub(super) struct Raw {
 
 impl Raw {
     #[inline]
-    fn to_bytes(self) -> [u8; RECORD_BYTES] {
+    pub(super) fn to_bytes(self) -> [u8; RECORD_BYTES] {
         let mut out = [0; RECORD_BYTES];
         out[0] = self.kind;
         out[1] = self.flags;
@@ -402,6 +408,7 @@ impl Record {
                 let raw = Raw { kind: KIND_ASSESSMENT, request: period, ..raw };
                 return filled(raw, &bytes);
             }
+            Self::Scraped(fact) => return fact.encode(),
         }
         .to_bytes()
     }
@@ -509,6 +516,7 @@ impl Record {
                 part.copy_from_slice(&bytes[8..]);
                 Self::Assessment { period: raw.request, part: raw.flags, bytes: part }
             }
+            KIND_SCRAPE_TEXT..=KIND_SCRAPE_ASKED => Self::Scraped(Scraped::decode(raw, bytes)?),
             _ => return None,
         })
     }
@@ -531,7 +539,7 @@ fn text(
 }
 
 /// A record whose last 24 bytes are these.
-fn filled(raw: Raw, bytes: &[u8; TEXT_PART_BYTES]) -> [u8; RECORD_BYTES] {
+pub(super) fn filled(raw: Raw, bytes: &[u8; TEXT_PART_BYTES]) -> [u8; RECORD_BYTES] {
     let mut out = raw.to_bytes();
     out[8..].copy_from_slice(bytes);
     out

@@ -9,6 +9,8 @@ use super::adjusted::FailuresAsInfinite;
 use super::attribution::{UserGoals, periods};
 use super::cache::HitRates;
 use super::concurrency::{Curves, concurrency};
+use super::fidelity::Fidelity;
+use super::hosts;
 use super::latency::{Metric, chunk_gaps_ns, count, nanos, span};
 use super::quantile::{Collector, Statistic, error_adjusted};
 use super::report::{
@@ -89,6 +91,8 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
         slices: options.slice_ns.map(|length_ns| sliced(run, length_ns, options, &in_flight)),
         notes,
     }
+        hosts: hosts::hosts(run, selection.requests(), options.range, max_lateness_us),
+        servers: server::servers(&selection),
 }
 
 /// The slices of a run, each reported as the run is.

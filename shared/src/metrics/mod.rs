@@ -56,6 +56,7 @@ pub mod life;
 pub mod periods;
 pub mod phases;
 pub mod quantile;
+pub mod hosts;
 pub mod ranked;
 pub mod report;
 pub mod schedule;

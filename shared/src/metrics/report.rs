@@ -12,6 +12,8 @@ use serde::Serialize;
 
 use super::adjusted::FailuresAsInfinite;
 use super::concurrency::Concurrency;
+use super::fidelity::Fidelity;
+use super::hosts::HostReport;
 use super::periods::Period;
 use super::quantile::Statistic;
 use super::users::UsersReport;
@@ -79,6 +81,12 @@ pub struct Report {
     /// What a reader must know beside the numbers.
     pub notes: Notes,
 }
+    /// What each machine did, in a run that was merged from several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostReport>,
+    /// What servers said of themselves (`--scrape`); only of a run that asked them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub servers: Option<Vec<ServerReport>>,
 
 /// What ran, where.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -9,6 +9,7 @@ mod hint;
 pub(in crate::cli) mod page;
 mod slices;
 mod users;
+mod hosts;
 
 use std::io::{self, Write};
 
@@ -45,6 +46,7 @@ pub fn write(out: &mut dyn Write, report: &Report, verbose: bool) -> io::Result<
     cache(&mut page, report);
     goodput(&mut page, report);
     users::users(&mut page, report);
+    hosts::hosts(&mut page, report);
     for words in &report.notes.warnings {
         page.entry("Warning", words);
     }
