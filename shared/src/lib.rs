@@ -14,6 +14,7 @@ pub mod foreign;
 pub mod import;
 pub mod log;
 pub mod metrics;
+pub mod quantity;
 pub mod run;
 pub mod trace;
 pub mod units;

@@ -36,6 +36,8 @@ use crate::top_bar::{self, TopBar, TopWish};
 
 /// Below this width of the window the facts of the run give their room to the panels.
 const NARROW: f32 = 760.0;
+/// Below this one the list of panels and the menus fold, each into one of the top bar.
+const FOLDED: f32 = 640.0;
 /// The table of requests, in the settings.
 const REQUESTS: &str = "requests";
 
@@ -173,6 +175,12 @@ impl ViewerApp {
         for path in self.tabs.take_opened() {
             self.recent.add(&path);
         }
+        for words in self.tabs.take_ended() {
+            self.notices.say(words + ".");
+        }
+        for words in self.tabs.take_missed() {
+            self.notices.warn(words + ".");
+        }
         self.take_drops(&ctx);
         if !self.sheet && self.dialog.is_none() && !self.output.is_open() {
             for action in keys::pressed(&ctx) {
@@ -208,7 +216,9 @@ impl ViewerApp {
             recent: &self.recent,
             tiles: &self.tiles,
             theme: self.theme,
+            folded: ui.available_width() < FOLDED,
         };
+        let folded = top_bar.folded;
         let wish = top.show(ui, |ui| top_bar.show(ui)).inner;
         self.grant_top(wish, ctx);
         let (width, facts) =
@@ -218,7 +228,9 @@ impl ViewerApp {
             Some(Tab::Open(open)) => Some(Arc::clone(open.derived.subject())),
             _ => None,
         };
-        rail.show(ui, |ui| bars::rail_ui(ui, &mut self.tiles, opened.as_deref(), facts));
+        if !folded {
+            rail.show(ui, |ui| bars::rail_ui(ui, &mut self.tiles, opened.as_deref(), facts));
+        }
         self.welcome(ctx);
         let page = Frame::new().fill(palette.page);
         self.page_size = ui.available_size();
@@ -364,6 +376,7 @@ impl ViewerApp {
             TopWish::Close(place) => self.tabs.close_at(place),
             TopWish::LookAtRecent => self.look_at_recent(ctx),
             TopWish::ForgetRecent => self.recent.clear(),
+            TopWish::Panel(place) => self.tiles.show(place),
             TopWish::Theme(theme) => self.set_theme(theme, ctx),
             TopWish::Scale(scale) => ctx.set_zoom_factor(scale),
             TopWish::Arrange(arrangement) => self.tiles.arrange(arrangement),

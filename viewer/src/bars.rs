@@ -21,6 +21,22 @@ const RAIL_ROW_MIN: f32 = 22.0;
 /// Room below the list that the facts need to be worth showing.
 const FACTS_MIN: f32 = 120.0;
 
+/// Widths of the line about the range (points): below the first it has only what must be there,
+/// above the last everything.
+const SMALL: f32 = 560.0;
+const MEDIUM: f32 = 760.0;
+const LARGE: f32 = 960.0;
+/// Width of the field of the range, and where the window is narrow; its margins.
+const FIELD_WIDTH: f32 = 150.0;
+const FIELD_LEAST: f32 = 104.0;
+const FIELD_MARGIN: f32 = 8.0;
+/// Room for a button beside it, for words on what plots show, and the least for the range itself.
+const BUTTON_WIDTH: f32 = 94.0;
+const VIEW_WORDS_WIDTH: f32 = 210.0;
+const WORDS_LEAST: f32 = 60.0;
+/// The widest that words on a wrong range are.
+const WRONG_WIDTH: f32 = 340.0;
+
 /// The list of panels; below it, where there is room, the facts of the run.
 pub fn rail_ui(ui: &mut Ui, tiles: &mut Tiles, opened: Option<&OpenedRun>, facts: bool) {
     ui.spacing_mut().item_spacing.y = 2.0;
@@ -28,6 +44,9 @@ pub fn rail_ui(ui: &mut Ui, tiles: &mut Tiles, opened: Option<&OpenedRun>, facts
     let share = ui.available_height() / PANELS.len() as f32 - 2.0;
     let row = share.clamp(RAIL_ROW_MIN, RAIL_ROW);
     ui.spacing_mut().interact_size.y = row;
+    if row < RAIL_ROW {
+        ui.spacing_mut().button_padding.y = 0.0;
+    }
     for (place, entry) in PANELS.iter().enumerate() {
         let chosen = tiles.panel() == place;
         let palette = Palette::of(ui);
@@ -124,46 +143,64 @@ pub struct RangeLine {
 }
 
 impl RangeLine {
-    /// Draws it.
+    /// Draws it. Where the window is narrow, what a key does as well gives its room to the words.
     pub fn show(&mut self, ui: &mut Ui, open: &mut OpenTab) {
         let palette = Palette::of(ui);
         ui.horizontal_centered(|ui| {
             ui.spacing_mut().item_spacing.x = 2.0 * GRID;
-            ui.label(RichText::new("Numbers for").color(palette.weak));
+            let width = ui.available_width();
+            let (chosen, zoomed) = (open.choices.range().is_some(), open.choices.is_zoomed());
+            let (buttons, all) = (chosen && width >= MEDIUM, zoomed && (width >= SMALL || !chosen));
+            let field = if width >= SMALL { FIELD_WIDTH } else { FIELD_LEAST };
+            let beside = [
+                (true, field + 2.0 * FIELD_MARGIN),
+                (chosen, BUTTON_WIDTH),
+                (buttons, BUTTON_WIDTH),
+                (all, BUTTON_WIDTH),
+                (zoomed && width >= LARGE, VIEW_WORDS_WIDTH),
+                (true, following::width(open)),
+            ];
+            let beside: f32 = beside.iter().filter(|(there, _)| *there).map(|(_, w)| w).sum();
+            if width >= SMALL {
+                ui.label(RichText::new("Numbers for").color(palette.weak));
+            }
             let words = range_words(&open.choices, open.derived.subject());
-            let words = RichText::new(words).font(Type::Strong.font());
-            ui.add(egui::Label::new(words).truncate());
-            if open.choices.range().is_some() {
+            let label = egui::Label::new(RichText::new(&words).font(Type::Strong.font()));
+            let room = (ui.available_width() - beside - 2.0 * GRID).max(WORDS_LEAST);
+            ui.scope(|ui| {
+                ui.set_max_width(room);
+                ui.add(label.truncate());
+            });
+            if chosen {
                 if ui.button("Whole run").on_hover_text("Clear the range (Esc)").clicked() {
                     open.choices.clear_range();
                 }
-                if ui.button("Zoom to it").on_hover_text("Fit the view (F)").clicked() {
+                if buttons && ui.button("Zoom to it").on_hover_text("Fit the view (F)").clicked() {
                     open.choices.fit();
                 }
             }
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                self.field_ui(ui, &mut open.choices);
+                self.field_ui(ui, field, &mut open.choices);
                 following::show(ui, open);
-                if open.choices.is_zoomed() {
+                if all {
                     let button = ui.button("Show all").on_hover_text("Show the whole run (Home)");
                     if button.clicked() {
                         open.choices.fit_whole();
                     }
+                }
+                if zoomed && width >= LARGE {
                     let words = RichText::new(view_words(&open.choices)).color(palette.weak);
                     ui.label(words.font(Type::Small.font()));
-                }
-                if let Some(wrong) = &self.wrong {
-                    ui.label(RichText::new(wrong).font(Type::Small.font()).color(palette.bad));
                 }
             });
         });
     }
 
-    fn field_ui(&mut self, ui: &mut Ui, choices: &mut Choices) {
+    fn field_ui(&mut self, ui: &mut Ui, width: f32, choices: &mut Choices) {
         let field = TextEdit::singleline(&mut self.typed)
             .id(Id::unique("range"))
-            .hint_text("Range, e.g. 12..20.5 s")
-            .desired_width(150.0)
+            .hint_text(if width < FIELD_WIDTH { "12..20.5 s" } else { "Range, e.g. 12..20.5 s" })
+            .desired_width(width)
             .margin(egui::Margin::symmetric(8, 4));
         let response = ui.add(field).accessible_name("Range in seconds");
         if response.changed() {
@@ -182,7 +219,26 @@ impl RangeLine {
                 Err(wrong) => self.wrong = Some(wrong),
             }
         }
+        if let Some(wrong) = &self.wrong {
+            wrong_ui(ui, response.rect, wrong);
+        }
     }
+}
+
+/// What is wrong with a range, below its field and over the panel.
+fn wrong_ui(ui: &Ui, field: egui::Rect, words: &str) {
+    let palette = Palette::of(ui);
+    let area = egui::Area::new(ui.scope_id().with("what is wrong with the range"))
+        .order(egui::Order::Foreground)
+        .interactable(false)
+        .pivot(egui::Align2::RIGHT_TOP)
+        .fixed_pos(field.right_bottom() + vec2(0.0, GRID));
+    area.show(ui.ctx(), |ui| {
+        theme::banner(palette.bad_soft, palette.bad).show(ui, |ui| {
+            ui.set_max_width(WRONG_WIDTH);
+            ui.label(RichText::new(quantity::sentence(words)).color(palette.bad));
+        });
+    });
 }
 
 /// Which stretch the numbers speak of, in words.

@@ -17,6 +17,17 @@ const HEIGHT: f32 = 26.0;
 /// Radius of the dot that means "live".
 const DOT: f32 = 4.0;
 
+/// The room that it takes.
+#[must_use]
+pub fn width(open: &OpenTab) -> f32 {
+    match open.phase() {
+        Phase::Reading => READING_WIDTH + 2.0 * GRID,
+        Phase::Live => LIVE_WIDTH + 2.0 * GRID,
+        Phase::Waiting | Phase::Ended if open.is_paused() => LIVE_WIDTH + 2.0 * GRID,
+        Phase::Waiting | Phase::Ended => 0.0,
+    }
+}
+
 /// Draws it, if there is anything to say.
 pub fn show(ui: &mut Ui, open: &mut OpenTab) {
     match open.phase() {

@@ -11,7 +11,6 @@ use eframe::egui::vec2;
 
 use crate::app::{Start, ViewerApp};
 use crate::arguments::{Arguments, PanelChoice};
-use crate::bars;
 use crate::headless::{self, Headless};
 use crate::output::{file, png};
 use crate::panels::PANELS;
@@ -32,7 +31,7 @@ pub fn run(arguments: Arguments, out: &Path) -> Result<(), String> {
         Some(PanelChoice::One(place)) => vec![(place, out.to_owned())],
         None => vec![(0, out.to_owned())],
     };
-    let (own, range) = (arguments.runs.clone(), arguments.range);
+    let own = arguments.runs.clone();
     let start = Start::from_arguments(arguments);
     let mut screen = Headless::new(size, scale);
     let mut app = ViewerApp::new(screen.context(), start);
@@ -52,7 +51,7 @@ pub fn run(arguments: Arguments, out: &Path) -> Result<(), String> {
         }
     }
     problems.extend(unshown(&app));
-    problems.extend(range.into_iter().flat_map(|range| missed(&app, range)));
+    problems.extend(missed(&app));
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
@@ -71,15 +70,11 @@ fn unshown(app: &ViewerApp) -> Vec<String> {
     failed.collect()
 }
 
-/// Runs in which a range that was asked for is not: their pictures are of all of it.
-fn missed(app: &ViewerApp, (from, to): (f64, f64)) -> Vec<String> {
+/// Runs in which a range that was asked for is not: their pictures are of all of it, and say so.
+fn missed(app: &ViewerApp) -> Vec<String> {
     let without = app.tabs.all().iter().filter_map(|tab| match tab {
-        Tab::Open(open) if open.choices.range().is_none() => Some(format!(
-            "{}: nothing is in --range {from}..{to}: {}",
-            tab.path().display(),
-            bars::extent_words(open.choices.whole())
-        )),
-        _ => None,
+        Tab::Open(open) => open.missed(),
+        Tab::Loading(_) | Tab::Failed(_) => None,
     });
     without.collect()
 }

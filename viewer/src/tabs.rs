@@ -7,12 +7,13 @@ use std::{
 };
 
 use eframe::egui::Context;
-use onbeat_shared::{metrics::slo::Goals, units::RunNanos};
+use onbeat_shared::{metrics::slo::Goals, run::State};
 
+use crate::bars;
 use crate::derive::Derived;
 use crate::fields::Field;
 use crate::load::{Loading, Phase};
-use crate::opened::OpenedRun;
+use crate::opened::{OpenedRun, Stand};
 use crate::panels::Other;
 use crate::problem::{Kind, Problem};
 use crate::real_path::RealPath;
@@ -46,8 +47,19 @@ pub struct OpenTab {
     held: bool,
     /// When it was renewed last, in seconds of the window.
     renewed: f64,
-    /// A range in seconds that was asked for before all of the run was there, and what was chosen.
-    asked: Option<((f64, f64), Option<TimeRange>)>,
+    asked: Option<Asked>,
+    /// That the run ended while it was followed, until that is said.
+    ended: Option<String>,
+}
+
+/// A range that was asked for before all of the run was there.
+struct Asked {
+    /// From when to when (s).
+    seconds: (f64, f64),
+    /// What could be chosen of it.
+    chosen: Option<TimeRange>,
+    /// The user was told that it is not there.
+    told: bool,
 }
 
 impl OpenTab {
@@ -58,8 +70,9 @@ impl OpenTab {
         choices.goals = Goals::of_run(&derived.subject().run.manifest);
         // The scale on which the most can be seen.
         choices.scale = if derived.subject().long_tail { Scale::Log } else { Scale::Linear };
-        let asked = range.map(|range| (range, None));
-        let mut open = Self { derived, choices, loading: None, held: false, renewed: 0.0, asked };
+        let asked = range.map(|seconds| Asked { seconds, chosen: None, told: false });
+        let (loading, held, renewed, ended) = (None, false, 0.0, None);
+        let mut open = Self { derived, choices, loading, held, renewed, asked, ended };
         open.choose_asked();
         open
     }
@@ -112,6 +125,11 @@ impl OpenTab {
         }
         match loading.poll() {
             Some(Ok(opened)) => {
+                let before = self.derived.subject();
+                let unfinished = matches!(before.run.state, State::Unfinished { .. });
+                if unfinished && !matches!(before.stand, Stand::Part(_)) {
+                    self.ended = ended_words(&opened);
+                }
                 self.choices.grow(opened.whole());
                 self.derived.renew(Arc::new(opened));
                 self.renewed = now;
@@ -127,23 +145,63 @@ impl OpenTab {
     /// Chooses the range that was asked for at the start, as far as the run goes, unless another
     /// one was chosen since.
     fn choose_asked(&mut self) {
-        if let Some((seconds, chosen)) = &mut self.asked
-            && *chosen == self.choices.range()
+        if let Some(asked) = &mut self.asked
+            && asked.chosen == self.choices.range()
         {
-            let (from, to) = *seconds;
+            let (from, to) = asked.seconds;
             self.choices.choose(between_seconds(from, to, self.derived.subject().whole()));
-            *chosen = self.choices.range();
+            asked.chosen = self.choices.range();
         }
+    }
+
+    /// That the range that was asked for at the start is not in the run, now that all there is of
+    /// it has been read; `None` if it is, or if none was asked for.
+    #[must_use]
+    pub fn missed(&self) -> Option<String> {
+        let asked = self.asked.as_ref().filter(|asked| asked.chosen.is_none())?;
+        let opened = self.derived.subject();
+        if self.choices.range().is_some() || opened.stand != Stand::Complete {
+            return None;
+        }
+        let (from, to) = asked.seconds;
+        Some(format!(
+            "{}: nothing is in --range {}..{}: {}; all of it is shown",
+            opened.name(),
+            typed(from),
+            typed(to),
+            bars::extent_words(opened.whole())
+        ))
+    }
+}
+
+/// That a run that was followed has ended, if its log says so.
+fn ended_words(opened: &OpenedRun) -> Option<String> {
+    let words = match opened.run.state {
+        State::Finished => "the run has finished",
+        State::Interrupted => "the run was stopped by its user",
+        State::Unfinished { .. } => return None,
+    };
+    Some(format!("{}: {words}", opened.name()))
+}
+
+/// An instant of a range as it could be typed.
+fn typed(seconds: f64) -> String {
+    match seconds.abs() {
+        f64::INFINITY => String::new(),
+        ..1e15 => seconds.to_string(),
+        _ => format!("{seconds:e}"),
     }
 }
 
 /// The stretch between two instants in seconds; an infinite one means the run's own end.
 #[must_use]
 pub fn between_seconds(from: f64, to: f64, whole: TimeRange) -> TimeRange {
-    let instant = |seconds: f64, otherwise: RunNanos| {
-        if seconds.is_finite() { instant_at(seconds) } else { otherwise }
-    };
-    TimeRange::between(instant(from, whole.start), instant(to, whole.end))
+    let instant = |seconds: f64| seconds.is_finite().then(|| instant_at(seconds));
+    let (from, to) = (instant(from), instant(to));
+    // What begins after the run, or ends before it, has none of it.
+    let start = from.unwrap_or_else(|| to.map_or(whole.start, |to| to.min(whole.start)));
+    let end = to.unwrap_or_else(|| from.map_or(whole.end, |from| from.max(whole.end)));
+    TimeRange::between(start, end)
 }
 
 /// All runs, one of them shown.
@@ -244,6 +302,29 @@ impl Tabs {
     /// Files that were opened since this was last asked.
     pub fn take_opened(&mut self) -> Vec<PathBuf> {
         std::mem::take(&mut self.opened)
+    }
+
+    /// What is to be said of runs that ended while they were followed, once each.
+    pub fn take_ended(&mut self) -> Vec<String> {
+        let ended = self.tabs.iter_mut().filter_map(|tab| match tab {
+            Tab::Open(open) => open.ended.take(),
+            Tab::Loading(_) | Tab::Failed(_) => None,
+        });
+        ended.collect()
+    }
+
+    /// What is to be said of runs without the range that was asked for, once each.
+    pub fn take_missed(&mut self) -> Vec<String> {
+        let open = self.tabs.iter_mut().filter_map(|tab| match tab {
+            Tab::Open(open) => Some(open),
+            Tab::Loading(_) | Tab::Failed(_) => None,
+        });
+        let words = open.filter_map(|open| {
+            let words = open.missed()?;
+            let told = std::mem::replace(&mut open.asked.as_mut()?.told, true);
+            (!told).then_some(words)
+        });
+        words.collect()
     }
 
     /// A run that was on its way has something to show.

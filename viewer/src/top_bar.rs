@@ -9,6 +9,8 @@ use eframe::egui::{
     self, Align, Button, Layout, RichText, ScrollArea, Sense, Spinner, ThemePreference, Ui, vec2,
 };
 
+use crate::keys;
+use crate::panels::PANELS;
 use crate::recent::Recent;
 use crate::tabs::{Tab, Tabs};
 use crate::theme::{GRID, Palette, Type};
@@ -18,6 +20,11 @@ use crate::tiles::{Arrangement, Direction, MOST, Tiles};
 const TAB_HEIGHT: f32 = 30.0;
 /// The widest tab (points); a longer name is cut.
 const TAB_WIDTH: f32 = 220.0;
+
+/// Height of the bar above a menu, and of what is around its entries (points).
+const BELOW_BAR: f32 = 64.0;
+/// Menus are not higher than this.
+const TALLEST_MENU: f32 = 600.0;
 
 /// What the top bar asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,6 +46,8 @@ pub enum TopWish {
     LookAtRecent,
     /// Forget the recent runs.
     ForgetRecent,
+    /// The panel at this place.
+    Panel(usize),
     /// Other colours.
     Theme(ThemePreference),
     /// Draw everything this large, 1 being usual.
@@ -63,6 +72,8 @@ pub struct TopBar<'a> {
     pub tiles: &'a Tiles,
     /// Colours.
     pub theme: ThemePreference,
+    /// The window is narrow: panels are in a menu here, and all other menus are one.
+    pub folded: bool,
 }
 
 impl TopBar<'_> {
@@ -71,9 +82,16 @@ impl TopBar<'_> {
         let mut wish = TopWish::None;
         ui.horizontal_centered(|ui| {
             ui.spacing_mut().item_spacing.x = 2.0 * GRID;
-            brand_ui(ui);
+            brand_ui(ui, !self.folded);
+            if self.folded && self.has_open() {
+                self.panels_ui(ui, &mut wish);
+            }
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                self.menus_ui(ui, &mut wish);
+                if self.folded {
+                    self.folded_ui(ui, &mut wish);
+                } else {
+                    self.menus_ui(ui, &mut wish);
+                }
                 ui.add_space(2.0 * GRID);
                 ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
                     self.tabs_ui(ui, &mut wish);
@@ -83,6 +101,53 @@ impl TopBar<'_> {
         wish
     }
 
+    fn has_open(&self) -> bool {
+        matches!(self.tabs.shown(), Some(Tab::Open(_)))
+    }
+
+    /// The list of panels as a menu.
+    fn panels_ui(&self, ui: &mut Ui, wish: &mut TopWish) {
+        let shown = self.tiles.panel();
+        let list = |ui: &mut Ui| {
+            ui.set_min_width(170.0);
+            for (place, panel) in PANELS.iter().enumerate() {
+                let key = RichText::new(keys::panel_key(place)).font(Type::Small.font());
+                let button = Button::selectable(place == shown, panel.name).right_text(key);
+                if ui.add(button).on_hover_text(panel.about).clicked() {
+                    *wish = TopWish::Panel(place);
+                    ui.close();
+                }
+            }
+        };
+        let menu = menu_ui(ui, &format!("{} ▾", PANELS[shown].name), list);
+        named(&menu, &format!("Panels menu, {} is shown", PANELS[shown].name));
+    }
+
+    /// All other menus as one.
+    fn folded_ui(&self, ui: &mut Ui, wish: &mut TopWish) {
+        let menu = menu_ui(ui, "Menu ▾", |ui| {
+            ui.set_min_width(170.0);
+            let open = self.has_open();
+            for (there, name, key, asked) in [
+                (true, "Open…", "Ctrl+O", TopWish::Browse),
+                (open, "Export…", "Ctrl+E", TopWish::Export),
+                (true, "Keys and mouse", "?", TopWish::Sheet),
+            ] {
+                if there && ui.add(Button::new(name).shortcut_text(key)).clicked() {
+                    *wish = asked;
+                    ui.close();
+                }
+            }
+            if !self.recent.paths().is_empty()
+                && menu_ui(ui, "Recent", |ui| self.recent_ui(ui, wish)).clicked()
+            {
+                *wish = TopWish::LookAtRecent;
+            }
+            menu_ui(ui, "View", |ui| self.view_ui(ui, wish));
+        });
+        named(&menu, "Menu");
+    }
+
     /// From right to left.
     fn menus_ui(&self, ui: &mut Ui, wish: &mut TopWish) {
         let help = ui.button("?").on_hover_text("Keys and mouse (?)");
@@ -90,16 +155,16 @@ impl TopBar<'_> {
         if help.clicked() {
             *wish = TopWish::Sheet;
         }
-        let view = ui.menu_button("View ▾", |ui| self.view_ui(ui, wish));
-        named(&view.response, "View menu");
+        let view = menu_ui(ui, "View ▾", |ui| self.view_ui(ui, wish));
+        named(&view, "View menu");
         if !self.recent.paths().is_empty() {
-            let recent = ui.menu_button("Recent ▾", |ui| self.recent_ui(ui, wish));
-            named(&recent.response, "Recent runs menu");
-            if recent.response.clicked() {
+            let recent = menu_ui(ui, "Recent ▾", |ui| self.recent_ui(ui, wish));
+            named(&recent, "Recent runs menu");
+            if recent.clicked() {
                 *wish = TopWish::LookAtRecent;
             }
         }
-        if matches!(self.tabs.shown(), Some(Tab::Open(_))) {
+        if self.has_open() {
             let button = ui.button("Export…");
             if button.on_hover_text("Write a picture, a table or a page (Ctrl+E)").clicked() {
                 *wish = TopWish::Export;
@@ -115,6 +180,7 @@ impl TopBar<'_> {
         let area = ScrollArea::horizontal()
             .id_salt("tabs")
             .max_height(TAB_HEIGHT)
+            .min_scrolled_width(0.0)
             .auto_shrink([false, true])
             .scroll_bar_visibility(
                 egui::containers::scroll_area::ScrollBarVisibility::AlwaysHidden,
@@ -205,6 +271,20 @@ impl TopBar<'_> {
             }
         }
     }
+}
+
+/// A menu that scrolls where the window is too low for all of it.
+fn menu_ui(ui: &mut Ui, name: &str, draw: impl FnOnce(&mut Ui)) -> egui::Response {
+    let menu = ui.menu_button(name, |ui| {
+        let room = ui.ctx().content_rect().height() - BELOW_BAR;
+        if room > TALLEST_MENU {
+            draw(ui);
+        } else {
+            ui.set_max_height(room);
+            ScrollArea::vertical().max_height(room).show(ui, draw);
+        }
+    });
+    menu.response
 }
 
 /// The colours one can choose, with their names.
@@ -304,8 +384,8 @@ fn tab_ui(ui: &mut Ui, tab: &Tab, title: &str, shown: bool) -> TabWish {
     wish
 }
 
-/// Three even beats.
-fn brand_ui(ui: &mut Ui) {
+/// Three even beats, and the name.
+fn brand_ui(ui: &mut Ui, with_name: bool) {
     let palette = Palette::of(ui);
     let (rect, _) = ui.allocate_exact_size(vec2(18.0, 20.0), Sense::hover());
     for (place, height) in [10.0, 18.0, 10.0].into_iter().enumerate() {
@@ -313,7 +393,9 @@ fn brand_ui(ui: &mut Ui) {
         let beat = egui::Rect::from_center_size(egui::pos2(x, rect.center().y), vec2(3.0, height));
         ui.painter().rect_filled(beat, 1.5, palette.accent);
     }
-    ui.label(RichText::new("Onbeat").font(Type::Heading.font()));
+    if with_name {
+        ui.label(RichText::new("Onbeat").font(Type::Heading.font()));
+    }
 }
 
 fn section_ui(ui: &mut Ui, words: &str) {

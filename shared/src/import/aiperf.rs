@@ -63,7 +63,7 @@ struct Error {
 pub(super) fn facts(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Facts, ImportError> {
     // AIPerf's stamps are of the wall clock.
     let mut facts = Facts { unix_of_zero: Some(0), ..Facts::default() };
-    let (mut warm_up, mut read, mut without_gaps) = (0_u64, 0, false);
+    let (mut warm_up, mut read, mut without_gaps, mut cut) = (0_u64, 0, false, None);
     for (row, line) in (1_u64..).zip(bytes.split(|&byte| byte == b'\n')) {
         read += line.len() + 1;
         if row.is_multiple_of(1_024) && !progress(0.9 * read as f32 / bytes.len() as f32) {
@@ -72,8 +72,17 @@ pub(super) fn facts(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Fact
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let line: Line = serde_json::from_slice(line)
-            .map_err(|error| ImportError::at(row, format!("not a record of AIPerf: {error}")))?;
+        let line: Line = match serde_json::from_slice(line) {
+            Ok(line) => line,
+            // The last line of a tool that was killed, or has not ended.
+            Err(error) if error.is_eof() && read > bytes.len() && row > 1 => {
+                cut = Some(row);
+                break;
+            }
+            Err(error) => {
+                return Err(ImportError::at(row, format!("not a record of AIPerf: {error}")));
+            }
+        };
         if line.metadata.benchmark_phase.as_deref() == Some("warmup") {
             warm_up += 1;
             continue;
@@ -90,6 +99,9 @@ pub(super) fn facts(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Fact
     if warm_up > 0 {
         let (requests, are) = (counted(warm_up, "request"), agreeing(warm_up, "is", "are"));
         facts.warnings.push(format!("{requests} of the warm-up {are} left out"));
+    }
+    if let Some(row) = cut {
+        facts.warnings.push(format!("the file ends within line {row}, which is left out"));
     }
     if without_gaps {
         let words = "some requests have no gaps between chunks: between their first and last \
@@ -142,10 +154,14 @@ fn chunks(line: &Line, sent: i64) -> (Vec<(i64, u32)>, bool) {
     let Some(first) = line.time("time_to_first_token") else { return (Vec::new(), true) };
     let mut at = sent.saturating_add(first);
     let mut chunks = vec![(at, 1)];
-    let gaps = line.metrics.get("inter_chunk_latency");
-    if let Some(gaps) = gaps.and_then(|gaps| Some((gaps.value.as_array()?, gaps.millis()))) {
-        let (gaps, millis) = gaps;
-        for gap in gaps.iter().filter_map(Value::as_f64).filter_map(|gap| of_millis(gap * millis)) {
+    let gaps = line.metrics.get("inter_chunk_latency").and_then(|gaps| {
+        let millis = gaps.millis();
+        let gap = |gap: &Value| of_millis(gap.as_f64()? * millis);
+        // Where one is not told, nobody knows when what comes after it came.
+        gaps.value.as_array()?.iter().map(gap).collect::<Option<Vec<_>>>()
+    });
+    if let Some(gaps) = gaps {
+        for gap in gaps {
             at = at.saturating_add(gap);
             chunks.push((at, 1));
         }

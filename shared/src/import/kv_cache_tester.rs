@@ -35,10 +35,10 @@ struct Columns {
 pub(super) fn facts(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Facts, ImportError> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(bytes);
     let head = reader.headers().map_err(|error| ImportError::at(1, error.to_string()))?;
-    let columns = Columns::of(head)?;
+    let (columns, width) = (Columns::of(head)?, head.len());
     let mut facts = Facts { unix_of_zero: Some(0), ..Facts::default() };
     let mut fits = BLOCK_TOKENS.map(|_| true);
-    let mut requests = Vec::new();
+    let (mut requests, mut cut) = (Vec::new(), None);
     let mut row = StringRecord::new();
     loop {
         let line = reader.position().line();
@@ -51,6 +51,13 @@ pub(super) fn facts(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Fact
         let read = reader.position().byte() as f32 / bytes.len() as f32;
         if requests.len() % 1_024 == 0 && !progress(0.9 * read) {
             return Err(ImportError::Cancelled);
+        }
+        // A row without all of its columns, at the end of a file without the end of its line: the
+        // tool was killed, or writes on.
+        let ends = reader.position().byte() >= bytes.len() as u64;
+        if row.len() < width && ends && !bytes.ends_with(b"\n") && !requests.is_empty() {
+            cut = Some(line);
+            break;
         }
         let request = columns.request(&mut facts, &row, line)?;
         if let Some(input) = request.input.filter(|_| request.blocks > 0) {
@@ -73,6 +80,9 @@ pub(super) fn facts(bytes: &[u8], progress: &dyn Fn(f32) -> bool) -> Result<Fact
          queue. Host stalls, first bytes, connections and the server's cached tokens are not in it."
             .to_owned(),
     ];
+    if let Some(line) = cut {
+        facts.warnings.push(format!("the file ends within line {line}, which is left out"));
+    }
     Ok(facts)
 }
 
@@ -129,7 +139,8 @@ impl Columns {
         chunks.retain(|&(at, _)| at >= sent);
         chunks.sort_by_key(|&(at, _)| at);
         let text = |column: Option<usize>| column.and_then(|column| row.get(column));
-        let failed = text(self.success).is_some_and(|word| word.trim() == "False");
+        let failed =
+            text(self.success).is_some_and(|word| word.trim().eq_ignore_ascii_case("false"));
         let words = text(self.error).unwrap_or_default();
         let blocks = |column| tokens(column).unwrap_or(0);
         Ok(Request {

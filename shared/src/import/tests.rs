@@ -75,6 +75,41 @@ fn a_detailed_result_of_vllm_bench_becomes_a_run() {
 }
 
 #[test]
+fn a_time_that_is_no_number_moves_no_other() {
+    let text = r#"{"backend":"openai","num_prompts":2,"start_times":[1.0,2.0],"queue_times":null,
+        "ttfts":[0.5,0.5],"itls":[[0.25,NaN,0.25],[0.25,-1.0]],"latencies":[2.0,null]}"#;
+    let run = open(text.as_bytes()).expect("a run");
+    let times = |i: usize| run.chunks.row(i).iter().map(|one| one.time.0 / MS).collect::<Vec<_>>();
+    assert_eq!(times(0), [500, 2_000], "the first, and the end that is told");
+    assert_eq!(times(1), [1_500], "of the other no end is told");
+    assert!(run.warnings.iter().any(|words| words.contains("are no numbers")));
+    let broken = AIPERF.replace("[12.0,8.0]", "[12.0,null]");
+    let run = open(broken.as_bytes()).expect("a run");
+    let times = run.chunks.row(0).iter().map(|one| one.time.0 / MS).collect::<Vec<_>>();
+    assert_eq!(times, [20, 40], "the first, and the latency that is told");
+    assert!(run.warnings.iter().any(|words| words.contains("have no gaps")));
+}
+
+/// The last line of a tool that was killed, or that still writes.
+#[test]
+fn a_last_line_that_is_cut_is_left_out_and_told() {
+    for (text, line, requests) in [(AIPERF, 5, 2), (TESTER, 4, 2)] {
+        let cut = &text[..text.len() - 40];
+        let run = open(cut.as_bytes()).expect("the lines before it are whole");
+        assert_eq!(run.requests.len(), requests);
+        let words = format!("the file ends within line {line}, which is left out");
+        assert!(run.warnings.contains(&words), "{:?}", run.warnings);
+        let damaged = format!("{cut}\n{text}");
+        assert!(open(damaged.as_bytes()).is_err(), "amid a file it is damage");
+    }
+    let text = r#"{"backend":"openai","num_prompts":1,"ttfts":[],"itls":[]"#;
+    let error = open(text.as_bytes()).expect_err("half of a document");
+    assert!(error.to_string().ends_with("the file is cut off"), "{error}");
+    let error = open(format!("{text}}}\n{text}}}").as_bytes()).expect_err("two documents");
+    assert!(error.to_string().contains("--append-result"), "{error}");
+}
+
+#[test]
 fn totals_alone_are_no_run() {
     let error = open(br#"{"backend":"openai","num_prompts":2}"#).expect_err("no lists");
     assert!(error.to_string().contains("--save-detailed"), "{error}");

@@ -5,7 +5,7 @@
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::ImportError;
 use super::facts::{Facts, Failure, Request, of_seconds, of_tokens};
@@ -21,26 +21,31 @@ struct Document {
     model_id: Option<String>,
     #[serde(default)]
     endpoint_type: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "listed")]
     input_lens: Vec<Option<f64>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "listed")]
     output_lens: Vec<Option<f64>>,
     ttfts: Option<Vec<Option<f64>>>,
-    itls: Option<Vec<Option<Vec<f64>>>>,
-    #[serde(default)]
+    itls: Option<Vec<Option<Vec<Option<f64>>>>>,
+    #[serde(default, deserialize_with = "listed")]
     start_times: Vec<Option<f64>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "listed")]
     queue_times: Vec<Option<f64>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "listed")]
     latencies: Vec<Option<f64>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "listed")]
     errors: Vec<Option<String>>,
+}
+
+/// A list, and none where there is `null` instead of one.
+fn listed<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 pub(super) fn facts(bytes: &[u8]) -> Result<Facts, ImportError> {
     let document: Document = serde_json::from_slice(bytes)
         .or_else(|_| serde_json::from_slice(&without_nan(bytes)))
-        .map_err(|error| ImportError::new(format!("not a result of vllm bench: {error}")))?;
+        .map_err(|error| refused(&error))?;
     let (Some(ttfts), Some(itls)) = (&document.ttfts, &document.itls) else {
         return Err(ImportError::new(
             "it has no `ttfts` and `itls`: only the totals were saved; run vllm bench with \
@@ -53,8 +58,12 @@ pub(super) fn facts(bytes: &[u8]) -> Result<Facts, ImportError> {
         endpoint: document.endpoint_type.clone().unwrap_or_default(),
         ..Facts::default()
     };
+    let mut without_gaps = false;
     for (place, ttft) in ttfts.iter().enumerate() {
         let itls = itls.get(place).and_then(Option::as_deref).unwrap_or_default();
+        let gap = |gap: &Option<f64>| gap.and_then(of_seconds);
+        let itls = itls.iter().map(gap).collect::<Option<Vec<_>>>();
+        without_gaps |= itls.is_none();
         let session = facts.session(&format!("request_{place}"));
         let request = document.request(place, session, *ttft, itls);
         facts.push(request)?;
@@ -70,6 +79,11 @@ pub(super) fn facts(bytes: &[u8]) -> Result<Facts, ImportError> {
          connections, and dates of no time zone."
             .to_owned(),
     ];
+    if without_gaps {
+        let words = "some times between tokens are no numbers: between the first and the last \
+                     token of their requests nothing is known";
+        facts.warnings.push(words.to_owned());
+    }
     if document.start_times.iter().all(Option::is_none) {
         let words = "it does not say when requests were sent (no `start_times`): all stand at \
                      zero, and no figure over time means anything";
@@ -78,24 +92,48 @@ pub(super) fn facts(bytes: &[u8]) -> Result<Facts, ImportError> {
     Ok(facts)
 }
 
+/// Why a file is no result.
+fn refused(error: &serde_json::Error) -> ImportError {
+    let words = error.to_string();
+    if words.starts_with("trailing characters") {
+        return ImportError::new(
+            "it has more than one result (vllm bench's --append-result); keep each in a file of \
+             its own",
+        );
+    }
+    let cut = if error.is_eof() { "; the file is cut off" } else { "" };
+    ImportError::new(format!("not a result of vllm bench: {words}{cut}"))
+}
+
 impl Document {
-    fn request(&self, place: usize, session: u32, ttft: Option<f64>, itls: &[f64]) -> Request {
+    /// The request at a place. `gaps` are between its chunks (ns), if all of them are known.
+    fn request(
+        &self,
+        place: usize,
+        session: u32,
+        ttft: Option<f64>,
+        gaps: Option<Vec<i64>>,
+    ) -> Request {
         let seconds =
             |list: &[Option<f64>]| list.get(place).copied().flatten().and_then(of_seconds);
         let tokens = |list: &[Option<f64>]| list.get(place).copied().flatten().and_then(of_tokens);
         let sent = seconds(&self.start_times).unwrap_or(0);
         let words = self.errors.get(place).and_then(Option::as_deref).unwrap_or_default();
         let failed = !words.is_empty();
+        let latency = seconds(&self.latencies).filter(|&latency| latency > 0);
         let mut chunks = Vec::new();
         if let Some(ttft) = ttft.filter(|&ttft| ttft > 0.0).and_then(of_seconds) {
             let mut at = sent.saturating_add(ttft);
             chunks.push((at, 1));
-            for gap in itls.iter().copied().filter_map(of_seconds) {
-                at = at.saturating_add(gap);
-                chunks.push((at, 1));
+            let last = latency.map(|latency| sent.saturating_add(latency));
+            match gaps {
+                Some(gaps) => chunks.extend(gaps.into_iter().map(|gap| {
+                    at = at.saturating_add(gap);
+                    (at, 1)
+                })),
+                None => chunks.extend(last.filter(|&last| last > at).map(|last| (last, 1))),
             }
         }
-        let latency = seconds(&self.latencies).filter(|&latency| latency > 0);
         let completion = tokens(&self.output_lens);
         Request {
             row: place as u64 + 1,

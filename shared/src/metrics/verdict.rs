@@ -12,6 +12,7 @@ use super::latency::count;
 use super::quantile::Statistic;
 use super::schedule::Sending;
 use crate::counted::{agreeing, counted};
+use crate::quantity::{duration, duration_us};
 use crate::run::State;
 
 /// Least share of the offered rate that counts as held.
@@ -52,6 +53,15 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
         )];
     }
     let mut reasons = Vec::new();
+    // What was lacking here comes first: no number below is about the server alone.
+    if sending.kept_by_client > 0 {
+        reasons.push(format!(
+            "{} of {} found no descriptor, port or memory on this side; raise `ulimit -n`, or cap \
+             the connections (--max-connections)",
+            sending.kept_by_client,
+            counted(sending.planned, if sending.by_users { "request" } else { "planned request" })
+        ));
+    }
     if sending.planned == 0 {
         reasons.push(match sending.by_users {
             true => "no request was sent: its users only waited; give them more --test-duration, \
@@ -63,30 +73,21 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     reasons.extend(unfinished(evidence));
     reasons.extend(evidence.given_up.map(|why| format!("the run was given up: {why}")));
     reasons.extend(never_sent(evidence));
-    if sending.kept_by_client > 0 {
-        reasons.push(format!(
-            "{} of {} found no descriptor, port or memory on this side; raise `ulimit -n`, or cap \
-             the connections (--max-connections)",
-            sending.kept_by_client,
-            counted(sending.planned, if sending.by_users { "request" } else { "planned request" })
-        ));
-    }
     reasons.extend(below_rate(evidence));
     let over = |late: &&Statistic| late.p99 > count(limit);
     if let Some(late) = evidence.outside_stalls.filter(over) {
         reasons.push(format!(
-            "p99 lateness outside host stalls is {:.0} us, above the limit of {limit} us \
-             (--max-lateness-us); use more --cores, isolate them, or raise the limit knowingly",
-            late.p99
+            "p99 lateness outside host stalls is {} (--max-lateness-us); use more --cores, isolate \
+             them, or raise the limit knowingly",
+            beyond(late.p99, limit)
         ));
     }
     if let Some(late) = evidence.lateness.filter(over).filter(|_| evidence.outside_stalls.is_none())
     {
         reasons.push(format!(
-            "host stalls explain the lateness of every request, p99 {:.0} us, above the limit of \
-             {limit} us (--max-lateness-us): none is left that could show that the schedule held; \
-             `onbeat doctor` says what this host does",
-            late.p99
+            "host stalls explain the lateness of every request, p99 {} (--max-lateness-us): none is \
+             left that could show that the schedule held; `onbeat doctor` says what this host does",
+            beyond(late.p99, limit)
         ));
     }
     if sending.underruns > 0 {
@@ -98,6 +99,14 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
         ));
     }
     reasons
+}
+
+/// What is over a limit (both in microseconds) and how far, also where three digits do not tell.
+fn beyond(late: f64, limit: u64) -> String {
+    match (duration(late * 1e3), duration_us(limit)) {
+        (late, limit) if late == limit => format!("just above the limit of {limit}"),
+        (late, limit) => format!("{late}, above the limit of {limit}"),
+    }
 }
 
 /// A rate that was not achieved. Time in host stalls is taken off it, so that what is short is the
@@ -114,8 +123,9 @@ fn below_rate(evidence: &Evidence<'_>) -> Option<String> {
     Some(format!(
         "{saturated}{achieved:.1} of the {offered:.1} requests per second that were offered were \
          sent ({:.1} %, at least 99 % are needed; time in host stalls is taken off), {late:.1} % of \
-         them more than {limit} us late{next}",
-        100.0 * achieved / offered
+         them more than {} late{next}",
+        100.0 * achieved / offered,
+        duration_us(limit)
     ))
 }
 
@@ -144,4 +154,17 @@ fn never_sent(evidence: &Evidence<'_>) -> Option<String> {
         counted(planned, "planned request"),
         agreeing(never_sent, "was", "were")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::beyond;
+
+    #[test]
+    fn a_lateness_has_the_unit_that_fits_and_is_told_from_its_limit() {
+        assert_eq!(beyond(18_175.4, 1_000), "18.2 ms, above the limit of 1 ms");
+        assert_eq!(beyond(812.0, 500), "812 µs, above the limit of 500 µs");
+        assert_eq!(beyond(2_400_000.0, 1_000_000), "2.4 s, above the limit of 1 s");
+        assert_eq!(beyond(1_000.4, 1_000), "just above the limit of 1 ms");
+    }
 }

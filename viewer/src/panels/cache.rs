@@ -121,7 +121,7 @@ fn rules(answer: &CurveAnswer) -> Vec<Rule> {
     let reported =
         answer.reported.map(|rate| Rule::horizontal("reported", rate, data_colour::BLUE));
     let capacity = answer.capacity.map(|size| Rule::vertical("about", size, data_colour::GREY));
-    let reported = reported.map(Rule::named_left);
+    let reported = reported.map(Rule::named_at_origin);
     reported.into_iter().chain(capacity).map(Rule::dashed).collect()
 }
 

@@ -127,7 +127,9 @@ impl Shown<'_> {
     ) {
         let marks = self.found.map(|found| found.marks.as_slice()).unwrap_or_default();
         let rule = |&(name, value, colour): &(&'static str, f64, usize)| {
-            Rule::vertical(name, value, colour).dashed()
+            let rule = Rule::vertical(name, value, colour).dashed();
+            // A cumulative share fills the plot above on the left.
+            if names.0 == CDF { rule.named_at_origin() } else { rule }
         };
         let mut rules: Vec<Rule> = marks.iter().map(rule).collect();
         let goal = choices.distribution.number.goal();

@@ -28,8 +28,9 @@ pub struct Rule {
     pub colour: usize,
     /// Drawn broken.
     pub dashed: bool,
-    /// Its name stands at its left end, where what rises to the right leaves room.
-    pub named_left: bool,
+    /// Its name stands at the end nearer to the plot's origin, left or below, where what rises to
+    /// the right leaves room.
+    pub named_at_origin: bool,
     /// Whether the user may move it.
     pub draggable: bool,
     /// Whether the user moved it in this frame; set by the plot.
@@ -56,7 +57,7 @@ impl Rule {
             value,
             colour,
             dashed: false,
-            named_left: false,
+            named_at_origin: false,
             draggable: false,
             moved: false,
         }
@@ -69,10 +70,10 @@ impl Rule {
         self
     }
 
-    /// It with its name at its left end.
+    /// It with its name at its left or lower end.
     #[must_use]
-    pub const fn named_left(mut self) -> Self {
-        self.named_left = true;
+    pub const fn named_at_origin(mut self) -> Self {
+        self.named_at_origin = true;
         self
     }
 
@@ -295,7 +296,7 @@ impl Placed<'_> {
         let galley = painter.layout_no_wrap(text, Type::Small.font(), palette.text);
         let frame = self.frame();
         let size = galley.size() + vec2(3.0 * GRID + SWATCH.x, 0.0);
-        let places = candidates(self.direction, rule.named_left, frame, at, size);
+        let places = candidates(self.direction, rule.named_at_origin, frame, at, size);
         let free = places.into_iter().find(|rect| {
             frame.contains_rect(*rect) && !taken.iter().any(|other| other.intersects(*rect))
         });
@@ -314,7 +315,7 @@ impl Placed<'_> {
 /// Where a line's name may stand, best first.
 fn candidates(
     direction: Direction,
-    left: bool,
+    at_origin: bool,
     frame: Rect,
     at: f32,
     size: egui::Vec2,
@@ -324,16 +325,21 @@ fn candidates(
     match direction {
         Direction::Vertical => {
             for row in 0..ROWS {
-                let top = frame.top() + gap + f32::from(row) * ROW;
-                // What rises to the right leaves room on the left.
-                places.push(pos2(at - gap - size.x, top));
-                places.push(pos2(at + gap, top));
+                let inwards = gap + f32::from(row) * ROW;
+                let (left, right) = (at - gap - size.x, at + gap);
+                // What rises to the right leaves room above on the left, below on the right.
+                let (top, sides) = if at_origin {
+                    (frame.bottom() - inwards - size.y, [right, left])
+                } else {
+                    (frame.top() + inwards, [left, right])
+                };
+                places.extend(sides.map(|x| pos2(x, top)));
             }
         }
         Direction::Horizontal => {
             for column in 0..ROWS {
                 let inwards = gap + f32::from(column) * (size.x + gap);
-                let x = if left {
+                let x = if at_origin {
                     frame.left() + inwards
                 } else {
                     frame.right() - inwards - gap - size.x

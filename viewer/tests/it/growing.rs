@@ -100,6 +100,8 @@ fn a_run_is_followed_until_its_log_is_closed() {
     let before = sent(&play);
     written.go_on(100);
     until(&mut play, "the end", |play| play.state().run().run.state == State::Finished);
+    play.step();
+    assert!(reads(&play, "run.beat: the run has finished."), "and it says so");
     assert!(sent(&play) > before);
     until(&mut play, "no more to come", |play| phase(play) == Phase::Ended);
     play.run_ok();

@@ -72,6 +72,31 @@ fn a_file_given_as_argument_opens_in_the_background() {
     assert!(play.query_by_label("This log is unfinished").is_none());
 }
 
+/// Numbers of the whole run must not pass for those of the range that was asked for.
+#[test]
+fn a_range_outside_the_run_is_said_and_one_inside_is_chosen() {
+    let folder = folder();
+    let path = written(folder.path(), "run.beat", &sample::log(3, 300));
+    let opened = |range| {
+        let start = Start { runs: vec![path.clone()], range, inline: true, ..Start::default() };
+        let mut play = stage::start(start, Vec::new(), |builder| builder);
+        settle(&mut play);
+        play
+    };
+    let mut play = opened(Some((9_000.0, f64::INFINITY)));
+    let words = "run.beat: nothing is in --range 9000..: the run goes from";
+    assert!(reads(&play, words));
+    play.get_by_label("Close the notice").click();
+    play.run_ok();
+    assert!(!reads(&play, "nothing is in --range"), "once is enough");
+    assert!(reads(&opened(Some((f64::NEG_INFINITY, -7.0))), "nothing is in --range ..-7: the run"));
+    for range in [None, Some((0.5, 9_000.0))] {
+        let play = opened(range);
+        assert!(!reads(&play, "nothing is in --range"));
+        assert_eq!(play.state().choices().range().is_some(), range.is_some());
+    }
+}
+
 #[test]
 fn several_files_can_be_open_and_one_is_shown() {
     let folder = folder();

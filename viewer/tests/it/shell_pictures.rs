@@ -3,18 +3,19 @@
 
 use std::{path::PathBuf, time::SystemTime};
 
-use eframe::egui::{Key, Modifiers, ThemePreference, vec2};
+use eframe::egui::{Key, Modifiers, ThemePreference, accesskit::Role, vec2};
 use egui_kittest::{SnapshotResults, kittest::Queryable as _};
-use onbeat_shared::log::sample;
+use onbeat_shared::{log::sample, units::RunNanos};
 use onbeat_viewer::{
     app::Start,
     browse::{Entry, Listing},
     dialog::Dialog,
     recent::Recent,
+    state::TimeRange,
 };
 
 use crate::pictures::{Software, THEMES, compare};
-use crate::stage::{self, Play};
+use crate::stage::{self, Play, beginning};
 
 fn begin(theme: ThemePreference, runs: &[&str]) -> Play {
     let start = Start { theme: Some(theme), inline: true, ..Start::default() };
@@ -129,4 +130,28 @@ fn the_sheet_fits_a_small_laptop_and_uses_a_large_window() {
         play.run_ok();
         results.add(compare(&mut play, name));
     }
+}
+
+/// The smallest window there is: nothing overlaps, and all can be reached.
+#[test]
+fn the_smallest_window_looks_as_it_did() {
+    let mut results = SnapshotResults::new();
+    let mut play = begin(ThemePreference::Light, &["baseline.beat", "prefill-heavy-c64.beat"]);
+    play.set_size(vec2(480.0, 360.0));
+    play.run_ok();
+    results.add(compare(&mut play, "small-light"));
+    play.state_mut().choices_mut().zoom(3.0, RunNanos(4_000_000_000));
+    let range = TimeRange::between(RunNanos(3_000_000_000), RunNanos(5_000_000_000));
+    play.state_mut().choices_mut().choose(range);
+    play.key_press(Key::Num2);
+    play.run_ok();
+    results.add(compare(&mut play, "small-range-light"));
+    beginning(&play, Role::Button, "Panels menu, Latency is shown").click();
+    play.run_ok();
+    results.add(compare(&mut play, "small-panels-light"));
+    beginning(&play, Role::Button, "Requests").click();
+    play.run_ok();
+    play.get_by_label("Menu").click();
+    play.run_ok();
+    results.add(compare(&mut play, "small-menu-light"));
 }

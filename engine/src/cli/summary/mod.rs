@@ -24,6 +24,7 @@ use self::page::{Page, group, number, percent, plural};
 
 /// Failures whose words are shown, the most frequent first.
 const ERRORS: usize = 3;
+use onbeat_shared::quantity::{duration, duration_us};
 /// Characters of them.
 const ERROR_CHARS: usize = 200;
 
@@ -96,9 +97,9 @@ fn verdict(page: &mut Page, report: &Report) {
         },
         |late| {
             format!(
-                "p99 lateness {} us outside host stalls (limit {})",
-                number(late.p99),
-                group(report.notes.max_lateness_us)
+                "p99 lateness {} outside host stalls (limit {})",
+                duration(late.p99 * 1e3),
+                duration_us(report.notes.max_lateness_us)
             )
         },
     );

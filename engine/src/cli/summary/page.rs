@@ -69,7 +69,13 @@ impl Page {
 
 /// A word that any terminal shows: names come from files and may hold anything.
 fn ascii(word: &str) -> String {
-    word.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
+    let shown = |c: char| match c {
+        'µ' => 'u',
+        '−' => '-',
+        c if c.is_ascii_graphic() => c,
+        _ => '?',
+    };
+    word.chars().map(shown).collect()
 }
 
 /// A number with at least three digits and no more than it needs.

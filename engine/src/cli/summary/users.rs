@@ -239,7 +239,7 @@ mod tests {
         let text = text(&sample_users::log(3, 6), false);
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
         for part in [
-            "HELD: 27 of 27 requests sent; p99 lateness 39.74 us",
+            "HELD: 27 of 27 requests sent; p99 lateness 39.7 us",
             "Sending      users decide when: no rate was offered; at most 3 in flight",
             "queue time, ms               27      111.1      0.000",
             "effective TTFT, ms           20      393.9",

@@ -12,6 +12,7 @@ use crate::metrics::Statistic;
 use crate::metrics::report::Report;
 use crate::metrics::users::UsersReport;
 use crate::run::{Run, State};
+use crate::quantity::{TimeUnit, duration, duration_us};
 
 /// A number with the digits that people read.
 pub(super) fn number(value: f64) -> String {
@@ -33,12 +34,12 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A statistic of milliseconds, as seconds.
-fn seconds(statistic: Option<Statistic>) -> Option<String> {
-    let statistic = statistic?;
-    let [mean, p50, p95, max] =
-        [statistic.mean, statistic.p50, statistic.p95, statistic.max].map(|ms| number(ms / 1e3));
-    Some(format!("{mean} / {p50} / {p95} / {max} s"))
+/// A statistic of milliseconds, in the unit that fits its mean.
+fn lengths(statistic: Option<Statistic>) -> Option<String> {
+    let Statistic { mean, p50, p95, max, .. } = statistic?;
+    let unit = TimeUnit::fitting(mean * 1e6);
+    let [mean, p50, p95, max] = [mean, p50, p95, max].map(|ms| number(ms * 1e6 / unit.nanos()));
+    Some(format!("{mean} / {p50} / {p95} / {max} {}", unit.sign()))
 }
 
 /// The page's title.
@@ -70,8 +71,8 @@ pub(super) fn verdict(report: &Report) -> Verdict {
     let schedule = &report.schedule;
     let held = report.verdict.schedule_held;
     let late = schedule.lateness_outside_stalls_us.map_or_else(String::new, |late| {
-        let limit = grouped(report.notes.max_lateness_us);
-        format!("; p99 lateness {} µs outside host stalls (limit {limit})", number(late.p99))
+        let (late, limit) = (duration(late.p99 * 1e3), duration_us(report.notes.max_lateness_us));
+        format!("; p99 lateness {late} outside host stalls (limit {limit})")
     });
     let sent = counted(schedule.sent, "request");
     let of = match report.users {
@@ -147,18 +148,12 @@ fn latency(report: &Report) -> Card {
     let latency = &report.latency;
     let users = report.users.as_ref();
     let rows = [
-        ("TTFT", seconds(latency.ttft_ms)),
-        ("Effective TTFT", users.and_then(|users| seconds(users.effective_ttft_ms))),
-        ("Queue time", users.and_then(|users| seconds(users.queue_ms))),
-        ("Wait for sub-agents", users.and_then(|users| seconds(users.agent_wait_ms))),
-        (
-            "Time between tokens",
-            latency.itl_ms.map(|itl| {
-                let values = [itl.mean, itl.p50, itl.p95, itl.max].map(number);
-                format!("{} ms", values.join(" / "))
-            }),
-        ),
-        ("End to end", seconds(latency.e2e_ms)),
+        ("TTFT", lengths(latency.ttft_ms)),
+        ("Effective TTFT", users.and_then(|users| lengths(users.effective_ttft_ms))),
+        ("Queue time", users.and_then(|users| lengths(users.queue_ms))),
+        ("Wait for sub-agents", users.and_then(|users| lengths(users.agent_wait_ms))),
+        ("Time between tokens", lengths(latency.itl_ms)),
+        ("End to end", lengths(latency.e2e_ms)),
     ];
     for (name, value) in rows {
         if let Some(value) = value {
@@ -211,7 +206,7 @@ fn compliance(users: &UsersReport) -> Card {
     let mut card = Card::new("SLO compliance");
     let counts = &slo.counts;
     if let Some(limit) = slo.ttft_limit_ms {
-        card.add("Goal: TTFT", format!("≤ {} s", number(limit / 1e3)));
+        card.add("Goal: TTFT", format!("≤ {}", duration(limit * 1e6)));
     }
     if let Some(limit) = slo.decode_limit_tokens_per_s {
         card.add("Goal: decode", format!("≥ {} tok/s", number(limit)));
