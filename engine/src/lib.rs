@@ -25,6 +25,7 @@ pub mod clock_state;
 pub mod conductor;
 pub mod doctor;
 pub mod error;
+pub mod last_words;
 pub mod limits;
 pub mod mock;
 pub mod net;

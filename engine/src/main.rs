@@ -2,6 +2,9 @@
 
 use std::process::ExitCode;
 
+#[global_allocator]
+static MEMORY: onbeat::last_words::LastWords = onbeat::last_words::LastWords;
+
 fn main() -> ExitCode {
     onbeat::cli::start(std::env::args_os())
 }

@@ -9,6 +9,9 @@ use std::process::ExitCode;
 
 use tests::torture::{BLOWS, Blow, Fate, Rack};
 
+#[global_allocator]
+static MEMORY: onbeat::last_words::LastWords = onbeat::last_words::LastWords;
+
 const USAGE: &str =
     "usage: torture [--calls NAME,…] [--driver epoll|io_uring] [--from N] [--to N] [--step N]";
 

@@ -8,8 +8,10 @@ use onbeat_shared::log::header::Host;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors a run needs besides its connections: rings, timers, log, terminal.
+/// Descriptors a run on one core needs besides its connections: rings, timers, log, terminal.
 const OTHER_DESCRIPTORS: u64 = 64;
+/// And on each further core.
+const DESCRIPTORS_PER_CORE: u64 = 8;
 
 /// This machine, as far as the system tells.
 #[must_use]
@@ -29,28 +31,42 @@ pub fn describe() -> Host {
     }
 }
 
-/// Raises the soft limit on open files as far as the hard limit allows and returns how many
-/// connections that leaves room for.
+/// Descriptors that a run on `cores` cores needs besides its connections.
 #[must_use]
-pub fn connection_room() -> u64 {
+pub fn other_files(cores: usize) -> u64 {
+    OTHER_DESCRIPTORS + DESCRIPTORS_PER_CORE * cores.saturating_sub(1) as u64
+}
+
+/// Raises the soft limit on open files as far as the hard limit allows and returns how many
+/// connections of so many cores that leaves room for.
+#[must_use]
+pub fn connection_room(cores: usize) -> u64 {
+    raise_files().saturating_sub(other_files(cores))
+}
+
+/// Raises the soft limit on open files as far as the hard limit allows and returns what it is.
+pub fn raise_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let maximum = limit.maximum.unwrap_or(u64::MAX);
     let wanted = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let current = match setrlimit(Resource::Nofile, wanted) {
+    match setrlimit(Resource::Nofile, wanted) {
         Ok(()) => maximum,
         Err(_) => limit.current.unwrap_or(u64::MAX),
-    };
-    current.saturating_sub(OTHER_DESCRIPTORS)
+    }
 }
 
 /// Why there is no room for so many connections, and the command that would make it.
 #[must_use]
-pub fn more_connections(wanted: usize) -> String {
-    let files = wanted as u64 + OTHER_DESCRIPTORS;
-    format!(
-        "the limit on open files leaves room for no more; to raise it: sudo prlimit \
-         --nofile={files}:{files} --pid $$"
-    )
+pub fn more_connections(wanted: usize, cores: usize) -> String {
+    let command = raise_for(wanted, cores);
+    format!("the limit on open files leaves room for no more; to raise it: {command}")
+}
+
+/// The command that makes room for so many connections of so many cores.
+#[must_use]
+pub fn raise_for(wanted: usize, cores: usize) -> String {
+    let files = wanted as u64 + other_files(cores);
+    format!("sudo prlimit --nofile={files}:{files} --pid $$")
 }
 
 /// How much of the memory is locked.
@@ -131,12 +147,12 @@ mod tests {
     fn a_host_has_a_kernel_and_room_for_connections() {
         let host = describe();
         assert!(!host.kernel.is_empty() && host.cpus > 0);
-        assert!(connection_room() > 0);
+        assert!(connection_room(1) > connection_room(2));
     }
 
     #[test]
     fn a_limit_on_connections_is_said_with_the_command() {
-        let words = more_connections(30_000);
+        let words = more_connections(30_000, 1);
         assert!(words.ends_with("sudo prlimit --nofile=30064:30064 --pid $$"), "{words}");
     }
 

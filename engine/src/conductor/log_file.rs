@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use onbeat_shared::foreign::shown_path;
 
 use crate::error::EngineError;
+use crate::last_words;
 
 /// A new log, readable by its owner only. Gone when dropped before [`LogFile::keep`].
 #[derive(Debug)]
@@ -56,6 +57,7 @@ impl LogFile {
             .mode(0o600)
             .open(place)
             .map_err(|source| EngineError::io("create the run log", place, source))?;
+        last_words::take_along(Some(place));
         Ok(Self { file, path: path.to_owned(), beside, kept: false })
     }
 
@@ -77,6 +79,7 @@ impl LogFile {
                 .map_err(|source| EngineError::io("replace the run log", &self.path, source))?;
         }
         self.kept = true;
+        last_words::take_along(None);
         Ok(())
     }
 }
@@ -84,6 +87,7 @@ impl LogFile {
 impl Drop for LogFile {
     fn drop(&mut self) {
         if !self.kept {
+            last_words::take_along(None);
             let _ = std::fs::remove_file(self.beside.as_deref().unwrap_or(&self.path));
         }
     }

@@ -512,6 +512,35 @@ mod tests {
     }
 
     #[test]
+    fn connections_that_find_nothing_here_before_zero_do_not_blame_the_server() {
+        use rustix::io::Errno;
+        let judge = |connections: usize, failures: &[Errno]| {
+            let failures = failures.iter().map(|&errno| io::Error::from(errno)).collect();
+            let ready = CoreReady {
+                core: CoreIndex(0),
+                wake_error_ns: 0,
+                connections,
+                secured: 0,
+                resumed: 0,
+                failures,
+                realtime: None,
+            };
+            let mut watch = Quiet::default();
+            let judged = judge_warm_up(&ready, &mut watch).map_err(|error| error.to_string());
+            (judged, watch.said.concat())
+        };
+        let (none, _) = judge(0, &[Errno::CONNREFUSED, Errno::MFILE]);
+        let none = none.expect_err("no connection is open");
+        assert!(none.contains("sudo prlimit --nofile="), "{none}");
+        assert!(!none.contains("Is the server running"), "{none}");
+        let (some, said) = judge(3, &[Errno::NOBUFS]);
+        assert_eq!(some, Ok(()));
+        assert!(said.contains("1 of 4 connections") && said.contains("tcp_mem"), "{said}");
+        let (refused, _) = judge(0, &[Errno::CONNREFUSED]);
+        assert!(refused.is_err_and(|words| words.contains("Is the server running")));
+    }
+
+    #[test]
     fn a_core_that_fails_stops_the_run() {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let (healthy, shared) = job(&listener, &burst(3));

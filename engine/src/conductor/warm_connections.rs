@@ -31,22 +31,39 @@ pub fn for_each_server(
     reuse: Strategy,
     wanted: Option<usize>,
 ) -> Vec<usize> {
+    let guessed = overlapping(rows, core, servers, reuse).into_iter().enumerate();
+    guessed
+        .map(|(number, guess)| {
+            let share = |all: usize| all / servers + usize::from(number < all % servers);
+            let least = usize::from(guess > 0 || servers == 1);
+            wanted.map_or(guess.min(WARM_MAX), share).max(least)
+        })
+        .collect()
+}
+
+/// For each of so many servers, how many connections `core` may have at a time, by the guess; none
+/// to a server that gets no request.
+#[must_use]
+pub fn overlapping(
+    rows: &[PlanRow],
+    core: CoreIndex,
+    servers: usize,
+    reuse: Strategy,
+) -> Vec<usize> {
     let server = |number: usize| -> Vec<PlanRow> {
         let own = |row: &&PlanRow| row.core == core && usize::from(row.target) == number;
         rows.iter().filter(own).copied().collect()
     };
-    (0..servers)
-        .map(|number| {
-            let rows = server(number);
-            let guess = match reuse {
-                Strategy::Pooled | Strategy::Never => connections(&rows),
-                Strategy::StickyUserSessions => sessions(&rows),
-            };
-            let share = |all: usize| all / servers + usize::from(number < all % servers);
-            let least = usize::from(!rows.is_empty() || servers == 1);
-            wanted.map_or(guess, share).max(least)
-        })
-        .collect()
+    let guess = |number: usize| {
+        let rows = server(number);
+        let guess = match reuse {
+            Strategy::Pooled | Strategy::Never => connections(&rows),
+            Strategy::StickyUserSessions => sessions(&rows),
+        };
+        // Requests that only wait for others have a connection as well.
+        guess.max(usize::from(!rows.is_empty()))
+    };
+    (0..servers).map(guess).collect()
 }
 
 /// The same numbers, lowered until they are no more than `most` together.
@@ -106,7 +123,7 @@ fn overlap(spans: impl Iterator<Item = (i64, i64)>) -> usize {
         open += change;
         most = most.max(open);
     }
-    usize::try_from(most).unwrap_or(0).min(WARM_MAX)
+    usize::try_from(most).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -3,12 +3,14 @@
 //!
 //! Facts are read from `/proc` and `/sys` by [`machine`], through a folder that tests replace; they
 //! are taken apart by the pure functions of [`parse`] and judged by the pure functions of
-//! [`checks`]. What no file says is measured by [`measure`]. A missing file makes a finding
-//! "unknown", never an error. Nothing here changes the machine: the commands are for its owner.
+//! [`checks`]; what a planned run needs is held against what there is by [`needs`]. What no file
+//! says is measured by [`measure`]. A missing file makes a finding "unknown", never an error.
+//! Nothing here changes the machine: the commands are for its owner.
 
 pub mod checks;
 pub mod machine;
 pub mod measure;
+pub mod needs;
 pub mod parse;
 
 use std::path::Path;
@@ -105,6 +107,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// With findings that are about one run.
+    #[must_use]
+    pub fn and(mut self, findings: Vec<Finding>) -> Self {
+        self.findings.extend(findings);
+        self
+    }
+
     /// The JSON form.
     #[must_use]
     pub fn json(&self) -> Value {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use onbeat_shared::foreign::shown;
 
 use super::reach::{flush, probe};
+use super::shortage::told;
 use super::tls::{Phase, Session};
 use super::way::Way;
 use crate::clock::monotonic_ns;
@@ -43,7 +44,7 @@ pub fn ask(
 ) -> Result<Reply, String> {
     let words = |error: io::Error| error.to_string();
     let until_ns = monotonic_ns().saturating_add(patience_ns);
-    let socket = probe(way, 0).map_err(|error| words(error.into()))?;
+    let socket = probe(way, 0).map_err(|error| told(&error.into()))?;
     // Whatever kind of stream socket it is: it is read from and written to.
     let mut stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(GLANCE)).map_err(words)?;

@@ -8,6 +8,7 @@
 pub mod ask;
 pub mod lent;
 pub mod reach;
+pub mod shortage;
 pub mod socket;
 pub mod target;
 pub mod tls;

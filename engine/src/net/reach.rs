@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
+use super::shortage::Shortage;
 use super::socket;
 use super::target::Target;
 use super::tls::{self, Client, Fault, Phase, Session};
@@ -142,11 +143,14 @@ fn reach_unix(path: &Path) -> Result<Found, EngineError> {
         // The server is there, and busy: its queue is full.
         Err(Errno::AGAIN) => Ok((way, None)),
         Ok(socket) => Ok((way, Some(socket))),
-        Err(error) => Err(EngineError::Run(format!(
-            "--unix-socket {}: {}",
-            shown_path(path),
-            unix_words(error)
-        ))),
+        Err(error) => Err(match of_every_address(error) {
+            Some(ours) => ours,
+            None => EngineError::Run(format!(
+                "--unix-socket {}: {}",
+                shown_path(path),
+                unix_words(error)
+            )),
+        }),
     }
 }
 
@@ -169,8 +173,26 @@ fn unix_words(error: Errno) -> String {
     }
 }
 
+/// The end of a run that cannot begin, if that is the fault of this host whatever is connected to.
+fn of_every_address(error: Errno) -> Option<EngineError> {
+    let error = io::Error::from(error);
+    let shortage = Shortage::of(&error).filter(|shortage| shortage.is_of_every_address())?;
+    Some(shortage.error(&error))
+}
+
+/// The addresses of a server, looked up.
+///
+/// # Errors
+/// When nobody knows the name, or nobody could be asked.
+pub fn addresses(target: &Target) -> Result<Vec<SocketAddr>, EngineError> {
+    target.resolve().map_err(|error| match Shortage::of_files() {
+        Some(shortage) => shortage.error(&io::Error::other(error)),
+        None => EngineError::Usage(error.to_string()),
+    })
+}
+
 fn reach_tcp(target: &Target, local: &[IpAddr]) -> Result<Found, EngineError> {
-    let addresses = target.resolve().map_err(|error| EngineError::Usage(error.to_string()))?;
+    let addresses = addresses(target)?;
     for &own in local {
         is_ours(own)?;
     }
@@ -183,10 +205,21 @@ fn reach_tcp(target: &Target, local: &[IpAddr]) -> Result<Found, EngineError> {
             .collect::<Result<Vec<_>, _>>();
         match probes {
             Ok(mut sockets) => return Ok((way, sockets.pop())),
-            Err((own, error)) => last = Some((address, own, io::Error::from(error))),
+            Err((own, error)) => {
+                if let Some(ours) = of_every_address(error) {
+                    return Err(ours);
+                }
+                // A family that this host does not have tells less than any other refusal.
+                if last.is_none() || Shortage::of(&error.into()).is_none() {
+                    last = Some((address, own, io::Error::from(error)));
+                }
+            }
         }
     }
     let (address, own, error) = last.expect("a resolved name has an address");
+    if let Some(shortage) = Shortage::of(&error) {
+        return Err(shortage.error(&error));
+    }
     let from = own.map_or_else(String::new, |own| format!(" from --local-address {own}"));
     Err(EngineError::Run(format!(
         "{target} does not accept connections ({address}{from}: {error}). Is the server running, \
@@ -232,10 +265,12 @@ fn is_ours(own: IpAddr) -> Result<(), EngineError> {
              `sudo ip address add {own}/{} dev DEVICE` adds one",
             if own.is_ipv4() { 32 } else { 128 }
         ))),
-        Err(error) => Err(EngineError::Usage(format!(
-            "--local-address {own} cannot be used: {}",
-            io::Error::from(error)
-        ))),
+        Err(error) => Err(of_every_address(error).unwrap_or_else(|| {
+            EngineError::Usage(format!(
+                "--local-address {own} cannot be used: {}",
+                io::Error::from(error)
+            ))
+        })),
     }
 }
 

@@ -14,11 +14,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use monoio::net::TcpStream;
 use onbeat_shared::log::outcome::Class;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, SocketType,
 };
 
+use super::shortage::Shortage;
 use super::tls;
 use super::way::{Peer, Way};
 
@@ -55,6 +57,17 @@ impl Wire {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Whether the kernel has something for us that nobody has looked at yet: bytes, an end, an
+    /// error, or, with `room`, room for bytes, which a connection has once it is open.
+    #[must_use]
+    pub fn has_news(&self, room: bool) -> bool {
+        let wanted = if room { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let mut looked_at = [PollFd::from_borrowed_fd(self.borrow(), wanted)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // What cannot be asked is not known to be there.
+        rustix::event::poll(&mut looked_at, Some(&at_once)).is_ok_and(|count| count > 0)
     }
 
     /// Ends the connection in both directions, so that a pending read or write completes.
@@ -174,14 +187,27 @@ pub fn connect_class(error: &io::Error) -> Class {
     if let Some(class) = tls::class_of(error) {
         return class;
     }
+    if let Some(shortage) = Shortage::of(error) {
+        return shortage.class();
+    }
     match Errno::from_io_error(error) {
         Some(Errno::CONNREFUSED) => Class::ConnectRefused,
         Some(Errno::TIMEDOUT) => Class::ConnectTimeout,
-        Some(Errno::MFILE | Errno::NFILE) => Class::ClientNoDescriptor,
-        Some(Errno::ADDRNOTAVAIL) => Class::ClientNoPort,
-        Some(Errno::NOBUFS | Errno::NOMEM) => Class::ClientOther,
         _ => Class::ConnectFailed,
     }
+}
+
+/// What a failure to read is called when it is ours; `None` when the connection broke.
+#[must_use]
+pub fn read_class(error: &io::Error) -> Option<Class> {
+    matches!(Errno::from_io_error(error), Some(Errno::NOMEM | Errno::NOBUFS | Errno::FAULT))
+        .then_some(Class::ClientOther)
+}
+
+/// Whether a read that failed so may be made again: a signal came, or nothing was there.
+#[must_use]
+pub fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
 /// What a failure to write is called when it is ours; `None` when the connection broke, which its
@@ -216,12 +242,17 @@ mod tests {
     #[test]
     fn local_trouble_is_not_blamed_on_the_server() {
         let of = |errno: Errno| connect_class(&io::Error::from(errno));
-        assert!(of(Errno::MFILE).is_client_side());
-        assert!(of(Errno::ADDRNOTAVAIL).is_client_side());
+        for ours in [Errno::MFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOSPC, Errno::PERM] {
+            assert!(of(ours).is_client_side(), "{ours:?}");
+        }
         assert_eq!(of(Errno::CONNREFUSED), Class::ConnectRefused);
         assert_eq!(of(Errno::HOSTUNREACH), Class::ConnectFailed);
         assert_eq!(write_class(Errno::NOMEM), Some(Class::ClientOther));
         assert_eq!(write_class(Errno::PERM), Some(Class::ClientOther), "a firewall of this host");
         assert_eq!(write_class(Errno::PIPE), None);
+        let read = |errno: Errno| read_class(&io::Error::from(errno));
+        assert_eq!(read(Errno::NOMEM), Some(Class::ClientOther));
+        assert_eq!(read(Errno::CONNRESET), None);
+        assert!(is_passing(&Errno::INTR.into()) && !is_passing(&Errno::CONNRESET.into()));
     }
 }

@@ -17,7 +17,7 @@ use crate::clock::monotonic_ns;
 use crate::conductor::Watch;
 use crate::error::EngineError;
 use crate::net::ask::{Reply, ask};
-use crate::net::reach::reach;
+use crate::net::reach::{addresses, reach};
 use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
 use crate::render::secret::scrubbed;
@@ -252,7 +252,10 @@ impl Server<'_> {
         let question = question(self.target, self.requests, body)
             .map_err(|words| NotReady::Ever(EngineError::Usage(words)))?;
         // A name that nobody knows yet may be known once the server is there.
-        self.target.resolve().map_err(|error| NotReady::Yet(error.to_string()))?;
+        addresses(self.target).map_err(|error| match error {
+            EngineError::Usage(words) => NotReady::Yet(words),
+            other => NotReady::Ever(other),
+        })?;
         let reached = reach(self.target, self.way).map_err(|error| match error {
             EngineError::Run(words) => NotReady::Yet(words),
             other => NotReady::Ever(other),

@@ -13,12 +13,13 @@ use std::task::Poll;
 use monoio::buf::Slice;
 use monoio::io::{AsyncReadRent, AsyncWriteRent, OwnedReadHalf, OwnedWriteHalf, Splitable};
 use monoio::net::TcpStream;
+use onbeat_shared::log::outcome::Class;
 use onbeat_shared::units::{RequestIndex, RunNanos};
 
 use super::core::CoreHandle;
 use super::slot::State;
 use crate::net::lent::Lent;
-use crate::net::socket::{Wire, begin_connect, finish_connect};
+use crate::net::socket::{Wire, begin_connect, finish_connect, is_passing, read_class};
 use crate::net::tls::{Fault, Phase, Session};
 use crate::net::way::Way;
 
@@ -121,6 +122,9 @@ async fn finish(
         }
         let (read, returned) = stream.read(buffer).await;
         buffer = returned;
+        if read.as_ref().is_err_and(is_passing) {
+            continue;
+        }
         let count = read.map_err(|error| Fault::broken_off(&error))?;
         if count == 0 {
             return Err(Fault::closed().into());
@@ -151,6 +155,9 @@ async fn read(core: &CoreHandle, index: u32, mut half: OwnedReadHalf<TcpStream>)
     loop {
         let (result, returned) = half.read(buffer).await;
         buffer = returned;
+        if result.as_ref().is_err_and(is_passing) {
+            continue;
+        }
         if !core.borrow_mut().arrived(index, result.map(|length| &buffer[..length])) {
             return;
         }
@@ -231,6 +238,9 @@ impl super::core::Core {
             }
             ended => {
                 // Nor on one that is gone.
+                if let Err(error) = &ended {
+                    self.blame_ourselves(index, read_class(error));
+                }
                 let reset = self.is_reset(index, &ended);
                 self.close_slot(index, time, reset);
                 self.fire_due();
@@ -240,6 +250,16 @@ impl super::core::Core {
         // The next turn of a session leaves as the one before it ends.
         self.send_released();
         goes_on
+    }
+
+    /// A failure of slot `index` is of `class`, if it is not the server's.
+    fn blame_ourselves(&mut self, index: u32, class: Option<Class>) {
+        let slot = &mut self.slots[index as usize];
+        // An answer that has said all it will say keeps its own outcome.
+        let settled = slot.reader.settled();
+        if let Some(exchange) = slot.exchange.as_mut().filter(|_| !settled) {
+            exchange.doomed = exchange.doomed.or(class);
+        }
     }
 
     /// The connection of slot `index` is gone: ends what it carried and lets its tasks finish.

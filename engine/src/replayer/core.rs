@@ -37,6 +37,10 @@ use crate::render::supply::Supply;
 /// saturated core still reads its answers.
 const FIRE_MAX: usize = 256;
 
+/// From one look at a limit that has passed to the next: long enough for the driver to have told
+/// what had arrived.
+pub(super) const LOOK_AGAIN_NS: i64 = 1_000_000;
+
 /// The shared handle of a core's tasks. Never borrowed across an await.
 pub(super) type CoreHandle = Rc<RefCell<Core>>;
 
@@ -390,8 +394,10 @@ impl Core {
         Poll::Pending
     }
 
-    /// Ends exchanges whose limit has passed.
-    pub(super) fn check_limits(&mut self, now: RunNanos) {
+    /// Ends exchanges whose limit has passed and to whom nothing has come meanwhile, which takes
+    /// several looks; returns whether there is to be another in [`LOOK_AGAIN_NS`].
+    pub(super) fn check_limits(&mut self, now: RunNanos) -> bool {
+        let mut again = false;
         while let Some(index) = self.deadlines.pop(now) {
             let slot = &mut self.slots[index as usize];
             let Some((at, class)) =
@@ -402,9 +408,17 @@ impl Core {
             if at > now {
                 self.deadlines.again(index, at, now);
             } else if slot.state != State::Closing {
-                self.doom(index, class);
+                // A handshake of TLS has room for bytes all the time.
+                let is_plain = self.assignment.ways[usize::from(slot.target)].tls.is_none();
+                if slot.strikes(at, class, is_plain) {
+                    self.doom(index, class);
+                } else {
+                    again = true;
+                    self.deadlines.again(index, RunNanos(now.0 + LOOK_AGAIN_NS), now);
+                }
             }
         }
+        again
     }
 
     // ---- the end ----

@@ -99,7 +99,9 @@ fn reason(error: &io::Error) -> String {
              seccomp profile, or kernel.io_uring_disabled)"
             .into(),
         Some(Errno::NOMEM) => {
-            "io_uring found too little lockable memory (ENOMEM: raise it with `ulimit -l`)".into()
+            "io_uring found too little lockable memory (ENOMEM; to raise it, `ulimit -l`: sudo \
+             prlimit --memlock=unlimited --pid $$)"
+                .into()
         }
         Some(Errno::NOSYS) => "this kernel has no io_uring (ENOSYS)".into(),
         _ => format!("io_uring could not be set up ({error})"),

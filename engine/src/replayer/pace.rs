@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use onbeat_shared::units::RunNanos;
 
-use super::core::{Core, CoreHandle};
+use super::core::{Core, CoreHandle, LOOK_AGAIN_NS};
 use super::{Pacing, Shared, Stop};
 use crate::clock::monotonic_ns;
 use crate::pacer::{Alarm, Yielder};
@@ -119,8 +119,8 @@ impl Pacer {
         let away = now_ns - self.latest_chores_ns > 2 * CHORES_NS;
         self.latest_chores_ns = now_ns;
         self.excused = away && !self.excused;
-        if !self.excused {
-            core.check_limits(RunNanos(now_ns - core.zero_ns));
+        if !self.excused && core.check_limits(RunNanos(now_ns - core.zero_ns)) {
+            self.next_chores_ns = now_ns + LOOK_AGAIN_NS;
         }
         core.look_again();
         core.supply.stock();

@@ -32,6 +32,21 @@ pub(super) enum State {
     Closing,
 }
 
+/// Looks that find a limit passed before it strikes. A core that was away finds limits passed and
+/// answers unread, in whatever order; by the third look, each after a turn of the driver, every
+/// reader has had what was there at the first.
+const LOOKS: u8 = 3;
+/// Looks after which a limit strikes although there is something to read, where reading does not
+/// move it: an answer that never pauses is still over in time.
+const LOOKS_AT_MOST: u8 = 50;
+
+/// A limit that has passed, and how often that was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Overdue {
+    since: RunNanos,
+    looks: u8,
+}
+
 /// A request on its way: sent or waiting for its connection to open.
 #[derive(Debug)]
 pub(super) struct Exchange {
@@ -118,6 +133,7 @@ pub(super) struct Slot {
     pub(super) writer: Option<Waker>,
     /// The kernel's buffer was full: the writer task has the rest.
     pub(super) blocked: bool,
+    overdue: Overdue,
 }
 
 impl Slot {
@@ -134,7 +150,30 @@ impl Slot {
             waited: false,
             writer: None,
             blocked: false,
+            overdue: Overdue::default(),
         }
+    }
+
+    /// Whether the limit `class`, which passed at `since`, strikes now that it is looked at once
+    /// more. What the kernel holds for us has arrived, whoever comes late to read it; to a plain
+    /// connection that is being opened, so has room for bytes.
+    pub(super) fn strikes(&mut self, since: RunNanos, class: Class, is_plain: bool) -> bool {
+        if self.overdue.looks == 0 || self.overdue.since != since {
+            self.overdue = Overdue { since, looks: 0 };
+        }
+        let looks = self.overdue.looks.saturating_add(1);
+        self.overdue.looks = looks;
+        if looks < LOOKS {
+            return false;
+        }
+        let room = is_plain && matches!(self.state, State::Connecting { .. });
+        let has_news = self.wire.as_ref().is_some_and(|wire| wire.has_news(room));
+        let moves = matches!(class, Class::IdleTimeout | Class::FirstByteTimeout);
+        let strikes = !has_news || (!moves && looks >= LOOKS_AT_MOST);
+        if strikes {
+            self.overdue = Overdue::default();
+        }
+        strikes
     }
 
     /// What the time limits look at; `None` while nothing is limited.

@@ -2,16 +2,17 @@
 //! runtime, against a listener that does what the test wants.
 
 use std::future::Future;
-use std::io;
+use std::io::{self, Write};
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8};
 
-use onbeat_shared::units::CoreIndex;
+use onbeat_shared::log::outcome::Class;
+use onbeat_shared::units::{CoreIndex, RunNanos};
 
 use super::core::{Core, CoreHandle};
-use super::counters::Counters;
+use super::counters::{Counters, Snapshot};
 use super::driver::DriverKind;
 use super::sink::{Exchange as Blocks, Sink};
 use super::slot::State;
@@ -78,9 +79,15 @@ impl Bench {
     /// A core over a trace's text, with `warm` open connections and `blocks` blocks for its
     /// records.
     async fn new(trace: &str, warm: usize, blocks: usize) -> Self {
+        Self::limited(trace, warm, blocks, Limits::default()).await
+    }
+
+    /// The same under time limits.
+    async fn limited(trace: &str, warm: usize, blocks: usize, limits: Limits) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
         let (mut assignment, shared) = job(&listener, trace);
         assignment.warm_connections = vec![warm];
+        assignment.limits = limits;
         let alarm = Rc::new(Alarm::new().expect("a timer"));
         let blocks = Arc::new(Blocks::new(CoreIndex(0), blocks));
         let core = Core::new(
@@ -204,5 +211,74 @@ fn the_next_turn_leaves_as_the_one_before_it_ends() {
         core.arrived(0, Ok(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"));
         assert_eq!(core.slots[0].exchange.as_ref().map(|turn| turn.request.0), Some(1));
         assert_eq!(core.remaining, 1);
+    });
+}
+
+/// An answer of one token, as a stream that the server closes.
+const ANSWER: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n\
+      data: {\"choices\":[{\"index\":0,\"text\":\" a\",\"finish_reason\":\"stop\"}]}\n\n\
+      data: [DONE]\n\n";
+
+#[test]
+fn what_has_arrived_before_its_core_looks_is_never_out_of_time() {
+    let limits = Limits {
+        first_byte_ns: Some(1_000_000),
+        idle_ns: Some(1_000_000),
+        total_ns: Some(2_000_000_000),
+        ..Limits::default()
+    };
+    on_both_drivers(|| async {
+        let bench = Bench::limited(&burst(1), 1, 4, limits).await;
+        let (mut server, _) = bench.listener.accept().expect("the warm-up's connection");
+        bench.core.borrow_mut().fire_due();
+        server.write_all(ANSWER).expect("it is open");
+        drop(server);
+        // The core was away meanwhile: its limits pass before it has read anything.
+        let late = RunNanos(bench.core.borrow().now().0 + 1_000_000_000);
+        assert!(bench.core.borrow_mut().check_limits(late), "it looks again, and soon");
+        bench.until(|core| core.remaining == 0).await;
+        let counted = Snapshot::of([bench.core.borrow().counters.as_ref()]);
+        assert_eq!((counted.tokens, counted.failed), (1, 0), "it was there in time");
+    });
+}
+
+#[test]
+fn what_waits_in_the_kernel_is_in_time_however_often_its_core_looks() {
+    let limits = Limits { first_byte_ns: Some(1_000_000), ..Limits::default() };
+    DriverKind::Epoll
+        .block_on(async {
+            let bench = Bench::limited(&burst(1), 1, 4, limits).await;
+            let (mut server, _) = bench.listener.accept().expect("the warm-up's connection");
+            bench.core.borrow_mut().fire_due();
+            let looks = |first_ns: i64| {
+                let mut core = bench.core.borrow_mut();
+                (0..300).all(|look| core.check_limits(RunNanos(first_ns + look * 10_000_000)))
+            };
+            server.write_all(ANSWER).expect("it is open");
+            assert!(looks(1_000_000_000), "no reader has had its turn");
+            assert!(bench.core.borrow().slots[0].state == State::Open);
+        })
+        .expect("epoll is everywhere");
+}
+
+#[test]
+fn a_limit_strikes_when_looks_in_a_row_have_found_nothing() {
+    let limits = Limits { first_byte_ns: Some(1_000_000), ..Limits::default() };
+    on_both_drivers(|| async {
+        let bench = Bench::limited(&burst(1), 1, 4, limits).await;
+        let server = bench.listener.accept().expect("the warm-up's connection");
+        let mut core = bench.core.borrow_mut();
+        core.fire_due();
+        let late = core.now().0 + 1_000_000_000;
+        let mut looks = 1;
+        while core.check_limits(RunNanos(late + looks * 1_000_000)) {
+            looks += 1;
+        }
+        assert_eq!(looks, 3);
+        assert_eq!(core.slots[0].state, State::Closing);
+        let doomed = core.slots[0].exchange.as_ref().and_then(|exchange| exchange.doomed);
+        assert_eq!(doomed, Some(Class::FirstByteTimeout));
+        drop(server);
     });
 }

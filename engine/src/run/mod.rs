@@ -4,6 +4,7 @@
 //! connection is opened; a run that could not start leaves no log behind. Reading the log back and
 //! showing numbers is the caller's business.
 
+mod needs;
 mod planned;
 mod shares;
 mod user_facts;
@@ -300,7 +301,9 @@ fn replay(
         ..config.render.clone()
     };
     let options = options.for_trace(&trace, config.plan.force_min_tokens)?;
+    let needs = needs::check(config, &plan, cpus.len(), scripts.is_some(), watch)?;
     let mut manifest = manifest(config, &trace, &plan, &options, (cpus, driver), &reached);
+    manifest.doctor = Some(doctor::glance(cpus).and(needs).json());
     manifest.cache_curve = cache_curve;
     if config.wishes.numa_local {
         let node = memory_node::prefer(cpus);
@@ -390,7 +393,7 @@ fn manifest(
             .as_ref()
             .map_or_else(|| options.endpoint.path().to_owned(), ToString::to_string),
         model: options.model.clone(),
-        doctor: Some(doctor::glance(cpus).json()),
+        doctor: None,
         memory_lock: None,
         memory_node: None,
         realtime: None,
@@ -468,12 +471,14 @@ fn assign(
     driver: DriverKind,
     ways: &[Arc<Way>],
 ) -> Result<Vec<Assignment>, EngineError> {
-    let room = usize::try_from(host::connection_room()).unwrap_or(usize::MAX);
+    let room = usize::try_from(host::connection_room(cpus.len())).unwrap_or(usize::MAX);
     let room_per_core = room / cpus.len();
     if room_per_core == 0 {
         return Err(EngineError::Run(format!(
-            "the limit on open files leaves room for {}; raise it with `ulimit -n`",
-            counted(room as u64, "connection")
+            "the limit on open files leaves room for {} on {}; to raise it: {}",
+            counted(room as u64, "connection"),
+            counted(cpus.len() as u64, "core"),
+            host::raise_for(cpus.len(), cpus.len())
         )));
     }
     if let Some(most) = config.max_connections.filter(|&most| most < cpus.len()) {
@@ -517,7 +522,7 @@ fn warm_shortfall(config: &RunConfig, opened: usize, cores: usize) -> Option<Str
     let asked = config.warm_connections.filter(|&asked| asked > opened)?;
     let why = match config.max_connections.filter(|&most| most <= opened) {
         Some(most) => format!("--max-connections {most} allows no more; raise it to {asked}"),
-        None => host::more_connections(asked.div_ceil(cores) * cores),
+        None => host::more_connections(asked.div_ceil(cores) * cores, cores),
     };
     let opened = counted(opened as u64, "connection");
     Some(format!("--warm-connections {asked}: {opened} before the start, because {why}"))

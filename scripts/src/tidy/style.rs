@@ -32,6 +32,7 @@ const PRINTERS: &[&str] = &[
 pub(super) const UNSAFE: &[&str] = &[
     "engine/src/clock_state.rs",
     "engine/src/conductor/memory_node.rs",
+    "engine/src/last_words.rs",
     "engine/src/net/lent.rs",
     "engine/src/net/socket.rs",
     "engine/src/replayer/realtime.rs",

@@ -132,7 +132,9 @@ fn outcomes(page: &mut Page, report: &Report) {
     // What the line above says in words already is not a cause.
     let cause = |name: &str| name != "ok" && !name.ends_with("_when_log_ends");
     let mut classes: Vec<_> = outcomes.by_class.iter().filter(|(name, _)| cause(name)).collect();
-    classes.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+    // Trouble of our own comes first, however little of it: it is none of the server's.
+    let ours = |name: &str| name.starts_with("client_");
+    classes.sort_by_key(|(name, count)| (!ours(name), std::cmp::Reverse(**count), (*name).clone()));
     let counted: Vec<_> =
         classes.iter().map(|(name, count)| format!("{name} {}", group(**count))).collect();
     if !counted.is_empty() {
