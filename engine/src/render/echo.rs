@@ -5,7 +5,12 @@
 //! alone, so that it does not matter how either side writes quotes and line ends; a stretch of
 //! `LETTERS_MIN` of them that the body has too becomes stars. Names of members, and the model's,
 //! stay. It allocates nothing and looks at every byte of the body once, in the order of nanoseconds
-//! each: for failures, not for every answer.
+//! each, on a core that has others to send: a [`Budget`] bounds how many it looks at in a second,
+//! however many requests fail. Who has none left keeps no words.
+
+use onbeat_shared::units::RunNanos;
+
+use crate::limits::{ECHO_BYTES_MAX, ECHO_BYTES_PER_S};
 
 /// A shorter stretch is not looked for: it may as well be the server's own words.
 const LETTERS_MIN: usize = 16;
@@ -30,6 +35,43 @@ pub fn cut_echo<'a>(words: &mut [u8], parts: impl Iterator<Item = &'a [u8]>) {
         body.take(*byte, &mut wanted);
     }
     wanted.cover(words);
+}
+
+/// How many bytes of requests one core may still look through.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    left: u64,
+    /// When it was last filled up.
+    at: RunNanos,
+}
+
+impl Budget {
+    /// A full one: what fails first is looked through, unless it is longer than any may be.
+    #[must_use]
+    pub const fn full() -> Self {
+        Self { left: ECHO_BYTES_MAX, at: RunNanos(i64::MIN) }
+    }
+
+    /// Takes `bytes` out of it at `time`, if there are so many.
+    pub fn spend(&mut self, bytes: u64, time: RunNanos) -> bool {
+        const SECOND: u128 = 1_000_000_000;
+        let since = u128::from(time.0.saturating_sub(self.at.0).max(0).unsigned_abs());
+        let more = since * u128::from(ECHO_BYTES_PER_S) / SECOND;
+        let room = ECHO_BYTES_MAX - self.left;
+        if more >= room.into() {
+            (self.left, self.at) = (ECHO_BYTES_MAX, self.at.max(time));
+        } else if let Ok(more) = u64::try_from(more) {
+            // What is not a whole byte yet is not forgotten.
+            let worth = (u128::from(more) * SECOND).div_ceil(ECHO_BYTES_PER_S.into());
+            self.left += more;
+            self.at.0 += i64::try_from(worth).expect("no longer than there was");
+        }
+        let is_enough = bytes <= self.left;
+        if is_enough {
+            self.left -= bytes;
+        }
+        is_enough
+    }
 }
 
 /// The letters of the words, where they stand, and which of them the body has too.
@@ -349,6 +391,25 @@ mod tests {
         });
         assert!(all.iter().all(|text| *text == all[0]), "{all:?}");
         all[0].clone()
+    }
+
+    #[test]
+    fn a_core_looks_through_so_much_in_a_second_and_no_more() {
+        const SECOND: i64 = 1_000_000_000;
+        let mut budget = Budget::full();
+        assert!(!budget.spend(ECHO_BYTES_MAX + 1, RunNanos(-5)), "longer than any may be");
+        assert!(budget.spend(ECHO_BYTES_MAX, RunNanos(-5)) && budget.spend(0, RunNanos(-5)));
+        // Ten thousand failures within a second, each with a prompt of a kilobyte.
+        let looked =
+            (0..10_000_i64).filter(|n| budget.spend(1 << 10, RunNanos(n * SECOND / 10_000)));
+        let looked = looked.count() as u64;
+        assert_eq!(looked, ECHO_BYTES_PER_S / (1 << 10) - 1);
+        assert!(!budget.spend(ECHO_BYTES_MAX, RunNanos(SECOND)));
+        assert!(!budget.spend(ECHO_BYTES_MAX, RunNanos(0)), "a clock does not go back");
+        // However long nobody failed, it holds no more than one.
+        let later = RunNanos(1_000 * SECOND);
+        assert!(budget.spend(ECHO_BYTES_MAX, later) && !budget.spend(1, later));
+        assert!(budget.spend(1, RunNanos(i64::MAX)));
     }
 
     #[test]

@@ -31,6 +31,7 @@ use crate::policy::deadline::Deadlines;
 use crate::policy::queue::ReadyQueue;
 use crate::policy::reuse::Reuse;
 use crate::policy::session::Sessions;
+use crate::render::echo::Budget;
 use crate::render::supply::Supply;
 
 /// Requests fired in one go before other tasks get a turn: a burst leaves back to back, and a
@@ -105,6 +106,8 @@ pub(super) struct Core {
     pub(super) secured: usize,
     pub(super) resumed: usize,
     pub(super) scratch: Scratch,
+    /// What of requests that failed may still be looked through for what servers repeat of them.
+    pub(super) echoes: Budget,
     patience: Patience,
     pub(super) handle: std::rc::Weak<RefCell<Self>>,
 }
@@ -177,6 +180,7 @@ impl Core {
                 secured: 0,
                 resumed: 0,
                 scratch,
+                echoes: Budget::full(),
                 patience: Patience::default(),
                 handle: handle.clone(),
             })

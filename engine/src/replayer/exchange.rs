@@ -21,7 +21,7 @@ use crate::limits::ECHO_BYTES_MAX;
 use crate::net::lent::Lent;
 use crate::net::socket::{Wire, write_class};
 use crate::render::Secret;
-use crate::render::echo::cut_echo;
+use crate::render::echo::{Budget, cut_echo};
 use crate::render::secret::cut_out;
 use crate::render::supply::Supply;
 use crate::wire::{Answer, AnswerEnd};
@@ -32,10 +32,14 @@ const PARTS_PER_CALL: usize = 128;
 const PARTS_FEW: usize = 8;
 /// Most bytes of an error's words that are kept; the parser cuts there as well.
 const ERROR_TEXT_BYTES: usize = 1_024;
-/// What is said instead of words that may repeat a prompt that is too long to be looked through.
-const UNSEARCHED: &[u8] =
-    b"(the server's words are left out: they may repeat the prompt, which is too \
-    long to look for in them)";
+/// What is said instead of words that may repeat a prompt that is too long to be looked through, or
+/// that fails together with too many others.
+const UNSEARCHED: [&[u8]; 2] = [
+    b"(the server's words are left out: they may repeat the prompt, which is too long to look for \
+      in them)",
+    b"(the server's words are left out: they may repeat the prompt, and too many requests failed \
+      at once to look for it in them; see those of the first)",
+];
 
 /// The end of an exchange that never got an answer.
 pub(super) const fn unanswered(class: Class) -> AnswerEnd {
@@ -193,6 +197,7 @@ impl Core {
             troupe: self.troupe.as_deref_mut(),
             secrets: &self.assignment.secrets,
             recorded_prompts: self.assignment.recorded_prompts,
+            echoes: &mut self.echoes,
             time,
             together: Together::default(),
         };
@@ -239,6 +244,7 @@ impl Core {
             troupe: self.troupe.as_deref_mut(),
             secrets: &self.assignment.secrets,
             recorded_prompts: self.assignment.recorded_prompts,
+            echoes: &mut self.echoes,
             time,
             together: Together::default(),
         };
@@ -361,6 +367,8 @@ struct Scribe<'a> {
     troupe: Option<&'a mut Troupe>,
     secrets: &'a [Secret],
     recorded_prompts: bool,
+    /// What of requests may still be looked through.
+    echoes: &'a mut Budget,
     time: RunNanos,
     /// Content events that have no record yet.
     together: Together,
@@ -438,8 +446,10 @@ impl Scribe<'_> {
         cut_out(kept, self.secrets);
         let request = self.exchange.request;
         if self.recorded_prompts {
-            if self.supply.request_bytes(request) > ECHO_BYTES_MAX {
-                return write_text(self.sink, request, UNSEARCHED);
+            let bytes = self.supply.request_bytes(request);
+            if !self.echoes.spend(bytes, self.time) {
+                let why = UNSEARCHED[usize::from(bytes <= ECHO_BYTES_MAX)];
+                return write_text(self.sink, request, why);
             }
             cut_echo(kept, self.supply.parts(request));
         }
