@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Crates that are there in several incompatible versions, and who asks for the odd one.
 pub(super) const KNOWN: &[(&str, &str)] = &[
+    ("base64", "0.22: hdrhistogram's log"),
     ("bitflags", "1: io-uring 0.6, which monoio 0.2.4 exposes"),
     ("cpufeatures", "0.3: proptest's generator, in tests only"),
     ("getrandom", "0.3: ahash in egui; 0.4: tempfile and proptest, in tests only"),
     ("hashbrown", "0.16: simd-json's values"),
     ("linux-raw-sys", "0.4: rustix 0.38"),
     ("miniz_oxide", "0.8: png in the viewer"),
+    ("nom", "7: eventsource-stream, in tests only"),
     ("rustix", "0.38: calloop in the viewer's window library"),
     ("syn", "3: newer derive macros; build time only"),
     ("thiserror", "1: calloop in the viewer's window library"),
