@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::test::Totals;
-use crate::{demo_trace, deps, docs, packaging, process, targets, test, tidy};
+use crate::{demo_trace, deploy, deps, docs, packaging, process, targets, test, tidy};
 
 /// What a step may tell beside having passed.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,6 +38,7 @@ const STEPS: &[(&str, Action)] = &[
     ("docs", |root| docs::run(root, &["--check".to_owned()]).map(|()| Passed::Plain)),
     ("assets", |root| demo_trace::run(root, &["--check".to_owned()]).map(|()| Passed::Plain)),
     ("packaging", |root| packaging::run(root, &[]).map(|()| Passed::Plain)),
+    ("deploy", |root| deploy::run(root, &[]).map(|()| Passed::Plain)),
     ("targets", other_systems),
     ("deny", deny),
 ];

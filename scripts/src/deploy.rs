@@ -1,8 +1,8 @@
 //! `cargo x deploy`: whether the files in `scripts/deploy` still fit the program.
 //!
-//! Flags that they give to `onbeat` must be in the generated reference, the number of shards must be
-//! the same in all places where Kubernetes wants it, and the seccomp profile must allow io_uring and
-//! nothing that leads out of a container. Whether a cluster takes them is not looked at here: that
+//! Flags that they give to `onbeat` must be in the generated reference, the number of shards must
+//! be the same in all places where Kubernetes wants it, and the seccomp profile must allow io_uring
+//! and nothing that leads out of a container. Whether a cluster takes them is not looked at: that
 //! needs `kubectl kustomize` and the published schemas, as `scripts/deploy/README.md` says.
 
 use std::fs;
@@ -76,18 +76,17 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
 
 /// The program's calls in a script or a manifest: the verb, and the flags given to it.
 ///
-/// A call begins at `onbeat VERB`, at `"$ONBEAT" VERB`, or at a list's item that is a verb, and goes
-/// on over continued lines, or over the list's further items.
+/// A call begins at a line's `onbeat VERB`, at `"$ONBEAT" VERB`, or at a list's item that is a
+/// verb, and goes on over continued lines, or over the list's further items.
 fn calls(text: &str) -> Vec<(String, Vec<String>)> {
     let mut calls: Vec<(String, Vec<String>)> = Vec::new();
     let mut open = false;
     for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
         let line = line.trim();
         let item = line.strip_prefix("- ").unwrap_or(line);
-        let start = ["onbeat ", "\"$ONBEAT\" "]
-            .iter()
-            .filter_map(|program| item.find(program).map(|at| &item[at + program.len()..]))
-            .next()
+        let start = item
+            .strip_prefix("onbeat ")
+            .or_else(|| item.split_once("\"$ONBEAT\" ").map(|(_, rest)| rest))
             .or_else(|| (line == "- replay").then_some(item));
         let rest = match start {
             Some(rest) => {
@@ -120,9 +119,10 @@ fn unknown<'a>(
     let title = format!("## `onbeat {verb}`\n");
     let section = reference.split_once(&title).map_or("", |(_, rest)| rest);
     let section = section.split("\n## ").next().unwrap_or_default();
+    let is_end = |rest: &str| !rest.starts_with(|c: char| c == '-' || c.is_ascii_alphanumeric());
     flags.iter().filter(move |flag| {
-        let named = |end: char| section.contains(&format!("`{flag}{end}"));
-        !named('`') && !named(' ')
+        let mut places = section.match_indices(flag.as_str());
+        !places.any(|(at, _)| is_end(&section[at + flag.len()..]))
     })
 }
 

@@ -14,6 +14,7 @@ use crate::process;
 const REFERENCES: &[(&str, &[&str], &str)] = &[
     ("onbeat", &["reference", "flags"], "engine/FLAGS.md"),
     ("onbeat", &["reference", "columns"], "shared/COLUMNS.md"),
+    ("onbeat", &["reference", "queries"], "shared/QUERIES.md"),
     ("onbeat", &["man"], "engine/assets/onbeat.1"),
     ("onbeat", &["completions", "bash"], "engine/assets/completions/onbeat.bash"),
     ("onbeat-viewer", &["--man"], "viewer/assets/onbeat-viewer.1"),

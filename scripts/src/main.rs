@@ -6,6 +6,7 @@
 mod bench;
 mod ci;
 mod demo_trace;
+mod deploy;
 mod deps;
 mod docs;
 mod icon;
@@ -40,6 +41,7 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ("docs", "write the generated references [--check: fail when one is stale]", docs::run),
     ("icon", "write the viewer's icon in every size [--check: only compare it]", icon::run),
     ("packaging", "look at everything that a Debian package carries", packaging::run),
+    ("deploy", "whether the files for clusters fit the program", deploy::run),
     ("targets", "compile the viewer for other systems, where the toolchain can", targets::run),
 ];
 
