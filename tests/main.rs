@@ -21,6 +21,7 @@ mod recordings;
 mod reusing;
 mod resources;
 mod rewritten;
+mod sharded;
 mod simulating;
 mod soaking;
 mod starting;

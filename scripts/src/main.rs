@@ -13,6 +13,7 @@ mod icon;
 mod packaging;
 mod process;
 mod setup;
+mod shards;
 mod targets;
 mod test;
 mod tidy;
@@ -42,6 +43,11 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ("icon", "write the viewer's icon in every size [--check: only compare it]", icon::run),
     ("packaging", "look at everything that a Debian package carries", packaging::run),
     ("deploy", "whether the files for clusters fit the program", deploy::run),
+    (
+        "shards",
+        "a run of four shards in namespaces, held against its plan: TRACE [OPTION…]",
+        shards::run,
+    ),
     ("targets", "compile the viewer for other systems, where the toolchain can", targets::run),
 ];
 
