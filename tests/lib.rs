@@ -21,6 +21,7 @@ use onbeat::cli::progress::Quiet;
 use onbeat::clock_state::Trust;
 use onbeat::conductor::Watch;
 use onbeat::error::EngineError;
+use onbeat::live::LiveOptions;
 use onbeat::mock::{self, MockConfig, MockCounts, Served};
 use onbeat::net::target::Target;
 use onbeat::net::way::WayOptions;
@@ -251,6 +252,7 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
         memory: None,
         drain_ns: 1_000_000_000,
         stop_after_failures: None,
+        live: LiveOptions::default(),
         output,
         overwrite: false,
         max_lateness_us: 1_000,

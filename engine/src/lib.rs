@@ -27,6 +27,7 @@ pub mod doctor;
 pub mod error;
 pub mod last_words;
 pub mod limits;
+pub mod live;
 pub mod mock;
 pub mod net;
 pub mod pacer;

@@ -19,6 +19,7 @@ use crate::clock::unix_ns;
 use crate::clock_state::{MAX_ERROR_NS, Trust};
 use crate::conductor::Watch;
 use crate::error::EngineError;
+use crate::live::LiveOptions;
 use crate::mock::{self, MockConfig};
 use crate::net::target::Target;
 use crate::net::way::WayOptions;
@@ -122,6 +123,7 @@ fn config(args: &Args, trace: PathBuf, url: &str) -> Result<RunConfig, EngineErr
         max_connections: None,
         drain_ns: 10_000_000_000,
         stop_after_failures: None,
+        live: LiveOptions::default(),
         memory: None,
         output: args.output.clone(),
         overwrite: true,

@@ -12,7 +12,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use onbeat_shared::export::{self, Beside, TextFormat, aiperf, vllm_bench};
+use onbeat_shared::export::hive::Partitioned;
+use onbeat_shared::export::{self, Beside, TextFormat, aiperf, chrome_trace, hdr, vllm_bench};
 use onbeat_shared::foreign::shown_path;
 use onbeat_shared::metrics::{ReportOptions, report};
 use onbeat_shared::run::Run;
@@ -30,8 +31,9 @@ pub struct Args {
     #[arg(value_name = "RUN.beat")]
     pub log: PathBuf,
 
-    /// Write the files of another tool instead of a table: aiperf and kv-cache-tester write
-    /// several, into the folder --output.
+    /// Write what another tool writes or reads instead of a table: aiperf and kv-cache-tester are
+    /// several files, in the folder --output. Intervals of hdr are --slice-duration long (default:
+    /// one second).
     #[arg(long = "as", value_enum, value_name = "TOOL", conflicts_with_all = ["format", "table"])]
     pub tool: Option<Tool>,
 
@@ -42,6 +44,12 @@ pub struct Args {
     /// Which table.
     #[arg(long, value_enum, default_value_t, value_name = "TABLE")]
     pub table: Table,
+
+    /// Cut the table into Parquet files by the values of these columns, in folders below --output:
+    /// `run,outcome` gives run=ID/outcome=ok/part-0.parquet, as DuckDB, Polars and Spark read it.
+    /// Columns are those of the table of requests, and the run's id, run.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', conflicts_with = "tool")]
+    pub partition_by: Vec<String>,
 
     /// Add what the trace recorded of the answers' texts, from this trace file or folder: the one
     /// that was replayed. A log holds no text.
@@ -75,6 +83,10 @@ pub enum Tool {
     /// Those of kv-cache-tester's Trace Replay Tester, of a run with users: a row per assessment
     /// period, per request and per event of a user's life, and pages with graphs.
     KvCacheTester,
+    /// HdrHistogram's interval log (V2): a histogram per metric and interval, tagged.
+    Hdr,
+    /// A timeline for Perfetto and chrome://tracing: sessions, connections, cores, host stalls.
+    ChromeTrace,
 }
 
 /// How a table is written.
@@ -97,6 +109,8 @@ pub enum Table {
     Requests,
     /// One row per content event, by request and then by time.
     Chunks,
+    /// One row per value that a server said of itself (--scrape), by time.
+    Scraped,
 }
 
 /// Writes the table, or another tool's files.
@@ -106,11 +120,16 @@ pub enum Table {
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     // Wrong goals are said before anything is read.
     args.goals.goals()?;
-    if args.slices.slice_duration.is_some() && args.tool != Some(Tool::Aiperf) {
+    if args.slices.slice_duration.is_some() && !matches!(args.tool, Some(Tool::Aiperf | Tool::Hdr))
+    {
         return Err(EngineError::Usage(
-            "--slice-duration: a table has no slices; add --as aiperf, or use onbeat report"
+            "--slice-duration: there are no slices; add --as aiperf or --as hdr, or use onbeat \
+             report"
                 .to_owned(),
         ));
+    }
+    if !args.partition_by.is_empty() {
+        return partitioned(args).map(|()| 0);
     }
     if args.recorded_text.is_some() && (args.tool.is_some() || args.table != Table::Requests) {
         return Err(EngineError::Usage(
@@ -140,15 +159,21 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         (Some(Tool::Aiperf), Some(folder)) => {
             as_aiperf(args, &read_log(&args.log)?, folder).map(|()| 0)
         }
-        (Some(Tool::VllmBench), None) => {
-            let run = read_log(&args.log)?;
-            finish(vllm_bench::write(&run, &args.goals.goals_or_of(&run)?, out))
-        }
-        (Some(Tool::VllmBench), Some(path)) => {
+        (Some(tool @ (Tool::VllmBench | Tool::Hdr | Tool::ChromeTrace)), output) => {
             let run = read_log(&args.log)?;
             let goals = args.goals.goals_or_of(&run)?;
-            to_file(path, args.force, |mut file| vllm_bench::write(&run, &goals, &mut file))
-                .map(|()| 0)
+            let write = |out: &mut dyn Write| match tool {
+                Tool::Hdr => {
+                    let length_ns = args.slices.length_ns_or_of(&run);
+                    hdr::write(&run, length_ns.unwrap_or(hdr::INTERVAL_NS), out)
+                }
+                Tool::ChromeTrace => chrome_trace::write(&run, out),
+                _ => vllm_bench::write(&run, &goals, out),
+            };
+            match output {
+                None => finish(write(out)),
+                Some(path) => to_file(path, args.force, |mut file| write(&mut file)).map(|()| 0),
+            }
         }
         (None, output) => {
             let run = read_log(&args.log)?;
@@ -200,6 +225,34 @@ fn table_file(args: &Args, run: &Run, beside: &Beside<'_>, mut file: &File) -> i
 fn recorded_texts(args: &Args, run: &Run) -> Result<Option<Vec<Option<String>>>, EngineError> {
     let Some(path) = &args.recorded_text else { return Ok(None) };
     Ok(Some(recorded_answers(path, &run.manifest.trace, &run.plan)?))
+}
+
+/// A table in parts, into folders that are made if they are not there; none of them unless all may
+/// be.
+fn partitioned(args: &Args) -> Result<(), EngineError> {
+    let Some(folder) = args.output.as_ref().filter(|_| args.format == Format::Parquet) else {
+        return Err(EngineError::Usage(
+            "--partition-by cuts a table into Parquet files: add --format parquet and --output DIR"
+                .to_owned(),
+        ));
+    };
+    let run = read_log(&args.log)?;
+    let texts = recorded_texts(args, &run)?;
+    let goals = args.goals.goals_or_of(&run)?;
+    let beside = Beside { goals: &goals, recorded_texts: texts.as_deref() };
+    let parts = Partitioned::new(&run, args.table.into(), beside, &args.partition_by)
+        .map_err(|words| EngineError::Usage(format!("--partition-by: {words}")))?;
+    for path in parts.paths().map(|path| folder.join(path)) {
+        apart(args, &path)?;
+        may_write(&path, args.force)?;
+    }
+    for path in parts.paths() {
+        let place = folder.join(&path);
+        let around = place.parent().unwrap_or(folder);
+        fs::create_dir_all(around).map_err(|error| EngineError::io("create", around, error))?;
+        to_file(&place, args.force, |file| parts.write(&path, file))?;
+    }
+    Ok(())
 }
 
 /// AIPerf's files, into a folder that is made if it is not there.
@@ -273,6 +326,7 @@ impl From<Table> for export::Table {
         match table {
             Table::Requests => Self::Requests,
             Table::Chunks => Self::Chunks,
+            Table::Scraped => Self::Scraped,
         }
     }
 }
@@ -289,6 +343,7 @@ mod tests {
             tool: None,
             format,
             table,
+            partition_by: Vec::new(),
             recorded_text: None,
             output: None,
             force: false,
@@ -464,5 +519,57 @@ mod tests {
         args.slices = SliceFlags { slice_duration: Some(1.0) };
         let error = run(&args, &mut out).expect_err("slices");
         assert!(error.to_string().contains("--as aiperf"), "{error}");
+    }
+    #[test]
+    fn histograms_and_timelines_go_to_stdout_or_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        fs::write(&log, sample::log(1, 20)).expect("room");
+        for (tool, start) in [(Tool::Hdr, "#[Histogram log"), (Tool::ChromeTrace, "[\n{")] {
+            let mut args = args(&log, Format::Csv, Table::Requests);
+            args.tool = Some(tool);
+            let mut out = Vec::new();
+            run(&args, &mut out).expect("text");
+            assert!(out.starts_with(start.as_bytes()), "{}", String::from_utf8_lossy(&out));
+            let file = folder.path().join(start.len().to_string());
+            args.output = Some(file.clone());
+            run(&args, &mut Vec::new()).expect("a file");
+            assert_eq!(fs::read(&file).expect("the file"), out);
+            args.slices = SliceFlags { slice_duration: Some(0.1) };
+            args.force = true;
+            assert_eq!(run(&args, &mut out).is_ok(), tool == Tool::Hdr, "only it has intervals");
+        }
+    }
+
+    #[test]
+    fn a_table_in_parts_is_files_of_its_owner_all_or_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        fs::write(&log, sample::log(1, 60)).expect("room");
+        let mut args = args(&log, Format::Csv, Table::Requests);
+        args.partition_by = vec!["run".to_owned(), "outcome".to_owned()];
+        let place = folder.path().join("runs");
+        args.output = Some(place.clone());
+        let error = run(&args, &mut Vec::new()).expect_err("no Parquet");
+        assert!(error.to_string().contains("--format parquet"), "{error}");
+        args.format = Format::Parquet;
+        run(&args, &mut Vec::new()).expect("files");
+        let id = Run::read(&sample::log(1, 60)).expect("a log").manifest.run_id;
+        let ok = place.join(format!("run={id}/outcome=ok/part-0.parquet"));
+        let written = fs::read(&ok).expect("the file");
+        assert!(written.starts_with(b"PAR1"));
+        // One that is there already keeps all others from being written.
+        let other = place.join(format!("run={id}/outcome=http_error/part-0.parquet"));
+        fs::remove_file(&other).expect("it was there");
+        let error = run(&args, &mut Vec::new()).expect_err("one is there");
+        assert!(error.to_string().contains("--force"), "{error}");
+        assert!(!other.exists());
+        args.force = true;
+        run(&args, &mut Vec::new()).expect("replaced");
+        assert!(other.exists());
+        args.partition_by = vec!["e2e_ms".to_owned()];
+        let error = run(&args, &mut Vec::new()).expect_err("fractions");
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().starts_with("--partition-by: e2e_ms has fractions"), "{error}");
     }
 }

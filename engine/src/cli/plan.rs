@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::cli::flags;
 use crate::cli::flags::body::BodyFlags;
 use crate::cli::flags::cancel::CancelFlags;
+use crate::cli::flags::live::LiveFlags;
 use crate::cli::flags::number::whole;
 use crate::cli::flags::peers::PeerFlags;
 use crate::cli::flags::run::RunFlags;
@@ -227,6 +228,7 @@ impl ReplayOnly {
     fn options() -> Command {
         let options = <RunFlags as clap::Args>::augment_args(Command::new("replay"));
         let options = <GoalFlags as clap::Args>::augment_args(options);
+        let options = <LiveFlags as clap::Args>::augment_args(options);
         let options = <StartFlags as clap::Args>::augment_args(options);
         let options = <PeerFlags as clap::Args>::augment_args(options);
         let options = <UserFlags as clap::Args>::augment_args(options);

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use onbeat_shared::counted::counted;
 use onbeat_shared::foreign::shown_path;
 use onbeat_shared::log::header::Manifest;
+use onbeat_shared::metrics::gate::{Judging, judge};
 use onbeat_shared::metrics::report::Report;
 use onbeat_shared::metrics::{self, ReportOptions};
 use serde_json::json;
@@ -17,6 +18,8 @@ use serde_json::json;
 use crate::cli::flags;
 use crate::cli::flags::body::BodyFlags;
 use crate::cli::flags::cancel::CancelFlags;
+use crate::cli::flags::live::LiveFlags;
+use crate::cli::flags::gate::{GATE_FAILED, GateFlags, exit_code};
 use crate::cli::flags::peers::PeerFlags;
 use crate::cli::flags::run::RunFlags;
 use crate::cli::flags::shard::{ShardFlags, StartFlags};
@@ -60,6 +63,8 @@ pub struct Args {
     #[command(flatten)]
     run: RunFlags,
     #[command(flatten)]
+    live: LiveFlags,
+    #[command(flatten)]
     shard: ShardFlags,
     #[command(flatten)]
     start: StartFlags,
@@ -67,6 +72,8 @@ pub struct Args {
     goals: GoalFlags,
     #[command(flatten)]
     slices: SliceFlags,
+    #[command(flatten)]
+    gates: GateFlags,
 }
 
 impl Args {
@@ -106,6 +113,7 @@ impl Args {
             trust: self.start.trust(),
             drain_ns: self.run.drain_ns(),
             stop_after_failures: self.run.failures_in_a_row(),
+            live: self.live.options(&self.target)?,
             memory: self.body.render_budget,
             output: self.run.log_path(&time_stamp(), self.users.files.resume.as_deref()),
             overwrite: self.run.force,
@@ -155,6 +163,7 @@ impl Args {
             "goals": json!(self.goals),
             "slices": json!({"slice_duration": self.slices.slice_duration}),
             "run": run_flags,
+            "live": json!(self.live),
             "machines": {"shard": json!(self.shard), "start": json!(self.start)},
         })
     }
@@ -167,6 +176,7 @@ impl Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     // Wrong goals are said before the run, not after it.
     args.goals.goals()?;
+    args.gates.check_absolute()?;
     let mut config = args.config()?;
     let tls = &config.way.tls;
     let files = [&tls.cacert, &tls.cert, &tls.key, &args.body.api_key_file];
@@ -175,7 +185,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let mut terminal = Terminal::new(args.run.ui);
     let typed = [args.timing.warnings(), args.body.warnings(), args.peers.warnings()];
     let machines = args.start.warnings(config.shard);
-    typed.iter().flatten().chain(&machines).for_each(|warning| terminal.say(warning));
+    let live = args.live.warnings();
+    typed.iter().flatten().chain(&machines).chain(&live).for_each(|warning| terminal.say(warning));
     args.run.make_folder()?;
     let mut results = results(&mut config, args.run.force, &mut terminal)?;
     let mut watch = Keeping { terminal: &mut terminal, results: results.as_mut(), told: false };
@@ -185,6 +196,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let conclusion = Conclusion {
         goals: &args.goals,
         slices: args.slices,
+        gates: &args.gates,
         failed_share_max: args.run.failed_request_threshold,
         verbose: args.run.verbose,
         results: results.as_ref(),
@@ -280,6 +292,8 @@ pub struct Conclusion<'a> {
     pub goals: &'a GoalFlags,
     /// The slices it shows.
     pub slices: SliceFlags,
+    /// What makes it fail besides.
+    pub gates: &'a GateFlags,
     /// The share of failed requests from which on the run has failed.
     pub failed_share_max: f64,
     /// Whether the summary tells more.
@@ -327,7 +341,13 @@ pub fn conclude(
         );
         report::finish(gate)?;
     }
-    Ok(if numbers.verdict.schedule_held && !failed { 0 } else { 3 })
+    let (gates, accepted) = (conclusion.gates, conclusion.gates.accepts_not_held());
+    let name = shown_path(&ran.log);
+    let judging = Judging { name: &name, report: &numbers };
+    let judged = judge(&gates.fail_on, judging, None, accepted);
+    report::finish(summary::gates::write(out, &judged, false))?;
+    let held = numbers.verdict.schedule_held || accepted;
+    Ok(if held && !failed { exit_code(&judged) } else { GATE_FAILED })
 }
 
 /// Prints the summary of the log and writes the files that go with it; returns its numbers.

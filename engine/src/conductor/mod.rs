@@ -42,6 +42,7 @@ use self::writer::{Writer, Written};
 use crate::clock::{monotonic_ns, unix_ns};
 use crate::clock_state;
 use crate::error::EngineError;
+use crate::live::{Figures, Onlookers, Scraper, Serving};
 use crate::net::shortage::{Shortage, told};
 use crate::plan::Plan;
 use crate::policy::direction::state::DirectorState;
@@ -59,6 +60,8 @@ const TICK: Duration = Duration::from_millis(50);
 const ANCHOR_NS: i64 = 1_000_000_000;
 /// Blocks of the conductor's own stream: anchors only, one record a second.
 const CONDUCTOR_BLOCKS: usize = 4;
+/// The same where servers are asked for their numbers: the first answers tell all names at once.
+const SCRAPING_BLOCKS: usize = 64;
 
 /// Everything a run needs once it is planned and rendered, or begun to be.
 #[derive(Debug)]
@@ -81,6 +84,8 @@ pub struct Job {
     pub log: LogFile,
     /// The trace's digest, where the manifest lacks it.
     pub digesting: Digesting,
+    /// Who watches it, and which servers are asked for their own numbers meanwhile.
+    pub onlookers: Onlookers,
 }
 
 /// How a run went, as far as its conductor saw it. The numbers are in the log.
@@ -94,6 +99,8 @@ pub struct Conducted {
     pub directed: Option<Directed>,
     /// Why the log is incomplete, if it is.
     pub log_error: Option<io::Error>,
+    /// The run's numbers, final, to be read until this is dropped.
+    pub serving: Option<Serving>,
 }
 
 /// Who wants to know how a run is going. Called from the conductor's thread, never from a core's.
@@ -121,7 +128,8 @@ pub fn conduct(
     stop_after_failures: Option<u64>,
     watch: &mut dyn Watch,
 ) -> Result<Conducted, EngineError> {
-    let Job { plan, source, users, renderer, assignments, mut manifest, prefixes, log, digesting } =
+    let Job { plan, source, users, renderer, assignments, mut manifest, .. } = job;
+    let Job { prefixes, log, digesting, onlookers: Onlookers { serving, sources, interval_ns }, .. } =
         job;
     let user_run = users.as_ref().map(|job| Arc::clone(&job.run));
     let shared = Arc::new(Shared {
@@ -136,10 +144,57 @@ pub fn conduct(
     // cost it its place. The cores' own threads pin themselves.
     let _apart = affinity::Apart::from(&cpus);
     late_digest::keep_off(&digesting, &cpus);
+    if let Some(serving) = &serving {
+        serving.keep_off(&cpus);
+    }
     zero::wait_apart(manifest.start.as_ref(), watch)?;
     let rendering = renderer.map(|renderer| Rendering::start(renderer, &shared)).transpose()?;
     let mut cores = Cores::start(&assignments, &shared)?;
     let warmed = cores.wait_ready(watch)?;
+    settle(&mut manifest, &warmed, watch);
+    let begun = log.writer().and_then(|file| Writer::begin(file, &manifest, &plan, &prefixes));
+    drop(prefixes);
+    let mut writer = begun.map_err(|source| EngineError::Io {
+        action: "write the run log",
+        path: None,
+        source,
+    })?;
+    let figures = serving.as_ref().map(|serving| Arc::clone(serving.figures()));
+    if let Some(figures) = &figures {
+        let Manifest { run_id, trace, mode, model, .. } = &manifest;
+        figures.announce(&plan, manifest.users.is_some(), [run_id, &trace.name, mode, model]);
+    }
+    writer.also_to(figures.clone());
+    zero::wait_ready(manifest.start.as_ref(), watch)?;
+    log.keep()?;
+    let directing = users.map(|job| Directing::start(job, &shared)).transpose()?;
+    let patience = Patience::new(stop_after_failures);
+    let scraper = Scraper::start(sources, interval_ns)?;
+    let live = Live { scraper, figures: figures.clone() };
+    let watched = (directing, &manifest, patience, live);
+    let (writer, performed) = perform_logged(writer, &mut cores, &shared, watched, watch)?;
+    // What could not be rendered was not sent, and the log says so.
+    let rendered = rendering.map_or(Ok(()), Rendering::end);
+    let Performed { interrupted, counters, closing, totals, directed, given_up } = performed?;
+    if let Some(figures) = figures {
+        figures.end(closing.time_ns);
+    }
+    let planned = shared.planned();
+    let done = counters.ended + counters.never_sent;
+    let lost = counters.lost_records;
+    let complete = done == planned && lost == 0;
+    let trace_sha256 = late_digest::wait(digesting, watch);
+    let by_director = directed.as_ref().and_then(|directed| directed.end.given_up());
+    let given_up = by_director.or(given_up);
+    let facts =
+        Written { interrupted, complete, done, lost, closing, totals, trace_sha256, given_up };
+    let written = writer.end(&facts);
+    rendered?;
+    Ok(Conducted { interrupted, counters, directed, log_error: written.err(), serving })
+}
+
+/// Adds to the manifest what the start barrier found out, and says what of it a user wants to know.
+fn settle(manifest: &mut Manifest, warmed: &Warmed, watch: &mut dyn Watch) {
     manifest.pacing.wake_error_ns = warmed.wake_error_ns.max(0).cast_unsigned();
     manifest.realtime = warmed.realtime.as_ref().map(|realtime| realtime.name().to_owned());
     if let Some(words) = warmed.realtime.as_ref().and_then(Realtime::shortfall) {
@@ -154,34 +209,6 @@ pub fn conduct(
         manifest.started_unix_ns = start.at_unix_ns;
         start.clock = clock_state::read().ok();
     }
-    let begun = log.writer().and_then(|file| Writer::begin(file, &manifest, &plan, &prefixes));
-    drop(prefixes);
-    let writer = begun.map_err(|source| EngineError::Io {
-        action: "write the run log",
-        path: None,
-        source,
-    })?;
-    zero::wait_ready(manifest.start.as_ref(), watch)?;
-    log.keep()?;
-    let directing = users.map(|job| Directing::start(job, &shared)).transpose()?;
-    let patience = Patience::new(stop_after_failures);
-    let (writer, performed) =
-        perform_logged(writer, &mut cores, &shared, (directing, &manifest, patience), watch)?;
-    // What could not be rendered was not sent, and the log says so.
-    let rendered = rendering.map_or(Ok(()), Rendering::end);
-    let Performed { interrupted, counters, closing, totals, directed, given_up } = performed?;
-    let planned = shared.planned();
-    let done = counters.ended + counters.never_sent;
-    let lost = counters.lost_records;
-    let complete = done == planned && lost == 0;
-    let trace_sha256 = late_digest::wait(digesting, watch);
-    let by_director = directed.as_ref().and_then(|directed| directed.end.given_up());
-    let given_up = by_director.or(given_up);
-    let facts =
-        Written { interrupted, complete, done, lost, closing, totals, trace_sha256, given_up };
-    let written = writer.end(&facts);
-    rendered?;
-    Ok(Conducted { interrupted, counters, directed, log_error: written.err() })
 }
 
 /// How the time from zero to the last core's end went.
@@ -195,8 +222,41 @@ struct Performed {
 }
 
 /// What is watched during a run: a director's news, with the manifest that its state belongs to,
-/// and how much failure is put up with.
-type Watched<'a> = (Option<Directing>, &'a Manifest, Patience);
+/// how much failure is put up with, and what others look at.
+type Watched<'a> = (Option<Directing>, &'a Manifest, Patience, Live);
+
+/// Who asks servers for their numbers, and who is shown ours.
+#[derive(Debug, Default)]
+struct Live {
+    scraper: Option<Scraper>,
+    figures: Option<Arc<Figures>>,
+}
+
+impl Live {
+    fn begin(&self, zero_ns: i64) {
+        if let Some(figures) = &self.figures {
+            figures.begin(zero_ns);
+        }
+    }
+
+    /// Writes down what servers have said.
+    fn take_down(&mut self, zero_ns: i64, sink: &mut Sink) {
+        if let Some(scraper) = &mut self.scraper {
+            scraper.take(zero_ns, &mut |record| sink.push(record));
+            sink.flush();
+        }
+    }
+
+    /// The same for the last time, once they have been asked again.
+    fn end(self, zero_ns: i64, sink: &mut Sink) {
+        if let Some(scraper) = self.scraper {
+            scraper.end(zero_ns, &mut |record| {
+                sink.wait_for_room();
+                sink.push(record);
+            });
+        }
+    }
+}
 
 /// [`perform`], with a thread that writes down what the cores and the conductor record.
 fn perform_logged<W: io::Write + Send + 'static>(
@@ -207,7 +267,8 @@ fn perform_logged<W: io::Write + Send + 'static>(
     watch: &mut dyn Watch,
 ) -> Result<(Writer<W>, Result<Performed, EngineError>), EngineError> {
     let mut exchanges = cores.exchanges.clone();
-    let own = Arc::new(Exchange::new(CoreIndex::CONDUCTOR, CONDUCTOR_BLOCKS));
+    let blocks = if watched.3.scraper.is_some() { SCRAPING_BLOCKS } else { CONDUCTOR_BLOCKS };
+    let own = Arc::new(Exchange::new(CoreIndex::CONDUCTOR, blocks));
     exchanges.push(Arc::clone(&own));
     let finished = Arc::new(AtomicBool::new(false));
     let ended = Arc::clone(&finished);
@@ -228,12 +289,13 @@ fn perform(
     cores: &mut Cores,
     shared: &Shared,
     own: &Arc<Exchange>,
-    (directing, manifest, mut patience): Watched<'_>,
+    (directing, manifest, mut patience, mut live): Watched<'_>,
     watch: &mut dyn Watch,
 ) -> Result<Performed, EngineError> {
     let mut sink = Sink::new(Arc::clone(own));
     let zero_ns = zero::choose(manifest.start.as_ref());
     shared.zero_ns.store(zero_ns, Ordering::Release);
+    live.begin(zero_ns);
     let mut stop = Stop::No;
     let mut given_up = None;
     // The first anchor says what the wall clock shows at zero.
@@ -270,6 +332,7 @@ fn perform(
         }
         let news = directing.as_ref().map(Directing::news).unwrap_or_default();
         take_down(news, manifest, &mut sink, watch);
+        live.take_down(zero_ns, &mut sink);
         let counters = cores.snapshot();
         watch.look(elapsed_ns, shared.planned(), &counters);
         if given_up.is_none() && directing.is_none() && shared.stop() == Stop::No {
@@ -284,6 +347,7 @@ fn perform(
         directed
     });
     let closing = anchor(&mut sink, false);
+    live.end(zero_ns, &mut sink);
     sink.finish();
     let counters = cores.snapshot();
     watch.look(closing.time_ns, shared.planned(), &counters);

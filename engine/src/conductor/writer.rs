@@ -17,6 +17,7 @@ use onbeat_shared::log::header::{
 };
 use onbeat_shared::log::{PrefixRows, prefix_blocks};
 
+use crate::live::Figures;
 use crate::plan::Plan;
 use crate::replayer::sink::Exchange;
 
@@ -32,6 +33,7 @@ pub struct Writer<W = File> {
     records: Vec<u64>,
     sequence: Vec<u32>,
     failed: Option<io::Error>,
+    figures: Option<Arc<Figures>>,
 }
 
 /// What the conductor knows when the run is over.
@@ -86,7 +88,13 @@ impl<W: Write> Writer<W> {
             file.write_all(&block)?;
         }
         file.flush()?;
-        Ok(Self { file, records: Vec::new(), sequence: Vec::new(), failed: None })
+        let (records, sequence) = (Vec::new(), Vec::new());
+        Ok(Self { file, records, sequence, failed: None, figures: None })
+    }
+
+    /// From now on what it writes is added up there as well.
+    pub fn also_to(&mut self, figures: Option<Arc<Figures>>) {
+        self.figures = figures;
     }
 
     /// Empties the queues until `finished` is set and nothing is left in them. However it ends, the
@@ -103,6 +111,9 @@ impl<W: Write> Writer<W> {
                 while let Some(mut block) = exchange.full.pop() {
                     idle = false;
                     self.records[index] += block.len() as u64;
+                    if let Some(figures) = &self.figures {
+                        figures.take(&block);
+                    }
                     let bytes = block.seal(exchange.core, self.sequence[index]);
                     self.sequence[index] = self.sequence[index].wrapping_add(1);
                     if self.failed.is_none()

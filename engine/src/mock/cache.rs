@@ -34,6 +34,11 @@ impl PrefixCache {
         Self { capacity, places: HashMap::new(), entries: Vec::new(), newest: NONE, oldest: NONE }
     }
 
+    /// How many blocks it can hold.
+    pub(super) const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// How many of `blocks`, from the first on, are in the cache; they count as used now.
     pub(super) fn use_prefix(&mut self, blocks: &[u64]) -> usize {
         let found = blocks.iter().take_while(|block| self.places.contains_key(block)).count();

@@ -4,8 +4,14 @@ use std::fmt::Write as _;
 
 use super::MockCounts;
 
-/// The page of `/metrics`. `running` and `waiting` are the present load.
-pub(super) fn page(counts: &MockCounts, running: usize, waiting: usize, model: &str) -> String {
+/// The page of `/metrics`: running and waiting requests, and the share of the cache that is used,
+/// as of now; without a cache there is no share.
+pub(super) fn page(
+    counts: &MockCounts,
+    (running, waiting): (usize, usize),
+    cache_usage: Option<f64>,
+    model: &str,
+) -> String {
     // Label values escape backslash, quote and line feed.
     let model = model.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n");
     let mut page = String::new();
@@ -38,6 +44,14 @@ pub(super) fn page(counts: &MockCounts, running: usize, waiting: usize, model: &
     ] {
         metric(name, "counter", help, value);
     }
+    if let Some(share) = cache_usage {
+        let name = "vllm:kv_cache_usage_perc";
+        let help = "Blocks that running sequences have, of all; 1 is all of them.";
+        let _ = write!(
+            page,
+            "# HELP {name} {help}\n# TYPE {name} gauge\n{name}{{model_name=\"{model}\"}} {share}\n"
+        );
+    }
     page
 }
 
@@ -48,9 +62,10 @@ mod tests {
     #[test]
     fn every_metric_has_its_type_and_label() {
         let counts = MockCounts { cache_hit_tokens: 832, ..MockCounts::default() };
-        let page = page(&counts, 3, 0, "a\"b");
+        let page = page(&counts, (3, 0), Some(0.25), "a\"b");
         assert!(page.contains("# TYPE vllm:num_requests_running gauge\n"));
         assert!(page.contains("vllm:num_requests_running{model_name=\"a\\\"b\"} 3\n"));
         assert!(page.contains("vllm:prefix_cache_hits_total{model_name=\"a\\\"b\"} 832\n"));
+        assert!(page.contains("vllm:kv_cache_usage_perc{model_name=\"a\\\"b\"} 0.25\n"));
     }
 }

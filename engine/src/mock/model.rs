@@ -188,6 +188,16 @@ impl Model {
         (self.running.len(), self.waiting.len())
     }
 
+    /// The share of the cache's blocks that running sequences have, one that several have counted
+    /// for each, and at most 1; `None` without a cache.
+    pub(super) fn cache_usage(&self) -> Option<f64> {
+        let capacity = self.cache.capacity();
+        let held: usize = self.running.iter().map(|sequence| sequence.chain.blocks().len()).sum();
+        #[expect(clippy::cast_precision_loss, reason = "a share needs a few digits")]
+        let share = held.min(capacity) as f64 / capacity as f64;
+        (capacity > 0).then_some(share)
+    }
+
     pub(super) fn tally(&self) -> Tally {
         self.tally
     }
@@ -331,7 +341,7 @@ mod tests {
             tokens.iter().map(|token| token.1.last).collect::<Vec<_>>(),
             [false, false, true]
         );
-        assert_eq!(model.load(), (0, 0));
+        assert_eq!((model.load(), model.cache_usage()), ((0, 0), Some(0.0)));
         assert_eq!(model.next_ns(), None);
     }
 

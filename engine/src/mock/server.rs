@@ -232,9 +232,11 @@ impl Server {
             ("GET", "/health") => reply::document(200, "text/plain", "", keep_alive),
             ("GET", "/v1/models") => reply::models(&self.config, keep_alive),
             ("GET", "/metrics") => {
-                let (running, waiting) = self.model.borrow().load();
-                let counts = self.ledger.counts();
-                let page = exposition::page(&counts, running, waiting, &self.config.model);
+                let (load, usage) = {
+                    let model = self.model.borrow();
+                    (model.load(), model.cache_usage())
+                };
+                let page = exposition::page(&self.ledger.counts(), load, usage, &self.config.model);
                 reply::document(200, "text/plain; version=0.0.4", &page, keep_alive)
             }
             (

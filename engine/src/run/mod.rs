@@ -30,6 +30,7 @@ use crate::conductor::{
 };
 use crate::doctor;
 use crate::error::EngineError;
+use crate::live::{self, LiveOptions, Listener, Onlookers, Serving};
 use crate::net::reach::{Reached, reach, resolved};
 use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
@@ -96,6 +97,8 @@ pub struct RunConfig {
     pub drain_ns: i64,
     /// Failures in a row after which the run is given up; not in a run of users.
     pub stop_after_failures: Option<u64>,
+    /// What of it is to be seen meanwhile, and which servers are asked for their own numbers.
+    pub live: LiveOptions,
     /// Most memory of the whole process, in bytes; `None`: what requests may take is all that
     /// counts, see [`RenderOptions::budget_bytes`].
     pub memory: Option<u64>,
@@ -165,7 +168,10 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     if config.start_unix_ns.is_some() {
         clock_state::check(clock_state::read(), config.trust)?;
     }
+    let serving = serve(&config.live, watch)?;
     shares::settle(&mut config)?;
+    // Before anything is opened that a low limit would have no room for.
+    host::raise_files();
     let options = TraceOptions { prompts_follow: true, ..config.trace_options };
     let mut digesting = trace::Digesting::start(&config.trace, &options)?;
     let mut trace = trace::load(&config.trace, &options)?;
@@ -224,7 +230,7 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     }
     digesting.note(&config.trace, &mut trace)?;
     let log = LogFile::create(&config.output, config.overwrite)?;
-    let (plan, log) = ((plan, scripts), (log, digesting, cache_curve, prefixes));
+    let (plan, log) = ((plan, scripts), (log, digesting, cache_curve, prefixes, serving));
     let ran = replay(&config, trace, plan, &cpus, driver, reached, log, watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
 }
@@ -279,7 +285,7 @@ fn go_on(watch: &mut dyn Watch) -> Result<(), EngineError> {
 }
 
 /// The log, and what goes into it before the first request leaves.
-type Logged = (LogFile, trace::Digesting, Vec<CacheSize>, PrefixRows);
+type Logged = (LogFile, trace::Digesting, Vec<CacheSize>, PrefixRows, Option<Serving>);
 
 #[expect(clippy::too_many_arguments, reason = "the stages' outputs meet here and nowhere else")]
 fn replay(
@@ -289,7 +295,7 @@ fn replay(
     cpus: &[u16],
     driver: DriverKind,
     reached: Vec<Reached>,
-    (log, digesting, cache_curve, prefixes): Logged,
+    (log, digesting, cache_curve, prefixes, serving): Logged,
     watch: &mut dyn Watch,
 ) -> Result<Conducted, EngineError> {
     let options = RenderOptions {
@@ -343,6 +349,7 @@ fn replay(
         lock.shortfall().iter().for_each(|words| watch.say(words));
         manifest.memory_lock = Some(lock.name().to_owned());
     }
+    let onlookers = onlookers(config, &options, &reached, serving, watch)?;
     let ways: Vec<_> = reached.into_iter().map(|reached| Arc::new(reached.way)).collect();
     let assignments = assign(config, &options, &plan, cpus, driver, &ways)?;
     let opened = assignments.iter().flat_map(|assignment| &assignment.warm_connections).sum();
@@ -353,9 +360,42 @@ fn replay(
         let sent = warm_requests::send(first, bytes, asked, &assignments[0], &manifest, watch)?;
         manifest.warm_up = Some(sent);
     }
-    let job =
-        Job { plan, source, users, renderer, assignments, manifest, prefixes, log, digesting };
+    let job = Job {
+        plan,
+        source,
+        users,
+        renderer,
+        assignments,
+        manifest,
+        prefixes,
+        log,
+        digesting,
+        onlookers,
+    };
     conduct(job, config.stop_after_failures, watch)
+}
+
+/// Begins to answer who asks for the run's numbers, if somebody may.
+fn serve(live: &LiveOptions, watch: &mut dyn Watch) -> Result<Option<Serving>, EngineError> {
+    let Some(address) = live.serve_at else { return Ok(None) };
+    let serving = Listener::bind(address)?.serve(Arc::default())?;
+    watch.say(&format!("the run's numbers are at http://{}/metrics", serving.address()));
+    Ok(Some(serving))
+}
+
+/// Who watches the run, and which servers are asked for their own numbers.
+fn onlookers(
+    config: &RunConfig,
+    requests: &RenderOptions,
+    reached: &[Reached],
+    serving: Option<Serving>,
+    watch: &mut dyn Watch,
+) -> Result<Onlookers, EngineError> {
+    let targets: Vec<&Target> = config.targets().collect();
+    let LiveOptions { scrape, scrape_interval_ns, .. } = &config.live;
+    let mut say = |words: &str| watch.say(words);
+    let sources = live::sources(scrape, &targets, reached, &config.way, requests, &mut say)?;
+    Ok(Onlookers { serving, sources, interval_ns: *scrape_interval_ns })
 }
 
 /// What the log says of the run before it begins; what is found out on the way there is added.

@@ -2,15 +2,24 @@
 //!
 //! Which columns there are is in [`columns`]; how they are written is one file per format. Nothing
 //! is computed here that [`crate::metrics`] does not define. Everything goes to a writer the caller
-//! brings, row by row or in row groups of bounded size. [`aiperf`], [`vllm_bench`] and
-//! [`kv_cache_tester`] write a run as those tools write theirs, and [`html`] as a
-//! page for a browser.
+//! brings, row by row or in row groups of bounded size; [`hive`] cuts a table into files by the
+//! values of columns, which [`queries`] ask. [`aiperf`], [`vllm_bench`] and [`kv_cache_tester`]
+//! write a run as those tools write theirs, [`hdr`] as histograms and [`chrome_trace`] as a
+//! timeline for any tool that reads such, [`html`] as a page for a browser, and [`markdown`] as
+//! words for a pull request.
 
 pub mod aiperf;
+pub mod chrome_trace;
 pub mod columns;
+pub mod hdr;
+pub mod hive;
 pub mod html;
 pub mod kv_cache_tester;
+pub mod markdown;
 mod parquet;
+pub mod queries;
+pub mod schema;
+pub mod scraped;
 mod text;
 pub mod vllm_bench;
 
@@ -19,6 +28,7 @@ use std::io::{self, Write};
 use columns::{
     ChunkRow, RequestColumn, RequestRow, answer_columns, chunk_columns, request_columns,
 };
+use scraped::{scraped_columns, scraped_rows};
 
 use crate::log::Outcome;
 use crate::metrics::slo::Goals;
@@ -41,6 +51,8 @@ pub enum Table {
     Requests,
     /// One row per content event, by request and then by time.
     Chunks,
+    /// One row per value that a server said of itself, by time.
+    Scraped,
 }
 
 /// What a table shows beside the run.
@@ -109,6 +121,12 @@ pub fn write_text_of(
         (Table::Chunks, TextFormat::JsonLines) => {
             text::write_json_lines(&chunk_columns(), chunk_rows(run, places), out)
         }
+        (Table::Scraped, TextFormat::Csv) => {
+            text::write_csv(&scraped_columns(), scraped_rows(run), out)
+        }
+        (Table::Scraped, TextFormat::JsonLines) => {
+            text::write_json_lines(&scraped_columns(), scraped_rows(run), out)
+        }
     }
 }
 
@@ -142,6 +160,7 @@ pub fn write_parquet_of(
             parquet::write(&beside.request_columns(), request_rows(run, places, beside), out)
         }
         Table::Chunks => parquet::write(&chunk_columns(), chunk_rows(run, places), out),
+        Table::Scraped => parquet::write(&scraped_columns(), scraped_rows(run), out),
     }
 }
 
@@ -159,12 +178,21 @@ fn request_rows<'a>(
     places: impl Iterator<Item = usize>,
     beside: &Beside<'a>,
 ) -> impl Iterator<Item = RequestRow<'a>> {
-    let in_flight = in_flight_at_send(run);
+    rows_of(run, places, beside, in_flight_at_send(run))
+}
+
+/// Rows of a run whose requests in flight at each sending are known.
+fn rows_of<'a>(
+    run: &'a Run,
+    places: impl Iterator<Item = usize>,
+    beside: &Beside<'a>,
+    in_flight: impl AsRef<[Option<u32>]>,
+) -> impl Iterator<Item = RequestRow<'a>> {
     let Beside { goals, recorded_texts } = *beside;
     places.map(move |i| RequestRow {
         run,
         i,
-        in_flight: in_flight[i],
+        in_flight: in_flight.as_ref()[i],
         goals,
         recorded_text: recorded_texts.and_then(|texts| texts.get(i)?.as_deref()),
     })

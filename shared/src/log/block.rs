@@ -144,6 +144,12 @@ impl BlockBuffer {
         &self.bytes[..end]
     }
 
+    /// The records in it, in order; `None` for one that cannot be told from its bytes.
+    pub fn records(&self) -> impl Iterator<Item = Option<Record>> + '_ {
+        let records = &self.bytes[BLOCK_HEADER_BYTES..][..self.records * RECORD_BYTES];
+        records.chunks_exact(RECORD_BYTES).map(|record| Record::decode(record.first_chunk()?))
+    }
+
     /// Records in the block.
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -90,7 +90,9 @@ fn a_reader_of_an_older_version_skips_them() {
     let facts: Vec<u8> = log
         .records
         .iter()
-        .filter_map(|(_, it)| if let Record::Scraped(fact) = *it { Some(record(fact)) } else { None })
+        .filter_map(
+            |(_, it)| if let Record::Scraped(fact) = *it { Some(record(fact)) } else { None },
+        )
         .collect();
     assert!(facts.iter().all(|kind| (17..=19).contains(kind)));
     log.records.retain(|(_, record)| !matches!(record, Record::Scraped(_)));

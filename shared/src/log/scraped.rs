@@ -149,10 +149,7 @@ impl Scraped {
                 flags: u8::from(failure.is_some()),
                 a: status.unwrap_or(0),
                 x: end.0.cast_unsigned(),
-                y: pair(
-                    u32::from(values) | u32::from(left_out) << 16,
-                    failure.unwrap_or_default(),
-                ),
+                y: pair(u32::from(values) | u32::from(left_out) << 16, failure.unwrap_or_default()),
                 ..raw(KIND_SCRAPE_ASKED, source, start)
             }
             .to_bytes(),

@@ -20,6 +20,7 @@ use super::report::{
 };
 use super::schedule::{LatenessStatistics, Sending};
 use super::selection::Selection;
+use super::server;
 use super::slices::{Slice, slices};
 use super::slo::{self, Attainment, Goals};
 use super::steps;
@@ -86,13 +87,14 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
         concurrency: concurrency(&selection),
         cache: cache(&selection),
         slo: goodput(&selection, options.slo.as_ref(), seconds),
+        fidelity: Fidelity::of(&selection),
         users: users::users(run, goals),
         periods: run.users.is_some().then(|| periods(run, goals)),
         slices: options.slice_ns.map(|length_ns| sliced(run, length_ns, options, &in_flight)),
-        notes,
-    }
         hosts: hosts::hosts(run, selection.requests(), options.range, max_lateness_us),
         servers: server::servers(&selection),
+        notes,
+    }
 }
 
 /// The slices of a run, each reported as the run is.
@@ -224,6 +226,7 @@ fn outcomes(selection: &Selection<'_>) -> Outcomes {
             *outcomes.count_mut(outcome) += 1;
         }
     }
+    outcomes.error_rate = outcomes.failed_share();
     outcomes.by_class = classes.into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
     outcomes
 }

@@ -22,7 +22,7 @@ fn plain(sample: &Sample) -> Report {
 }
 
 /// Checks a value against the part of JSON Schema that our schema uses.
-fn check(schema: &Value, value: &Value, root: &Value, at: &str) {
+pub(super) fn check(schema: &Value, value: &Value, root: &Value, at: &str) {
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
         let target = root.pointer(name.trim_start_matches('#')).expect("a definition");
         check(target, value, root, at);
@@ -89,7 +89,8 @@ fn reports_fit_the_schema() {
     let sliced = ReportOptions { slice_ns: Some(500 * MS), ..with_goals.clone() };
     let users = Run::read(&sample_users::log(4, 8)).expect("a log");
     let idle = read(&sample_users::empty(MS));
-    for run in [&full, &empty, &users, &idle] {
+    let scraped = read(&sample::scraped(4));
+    for run in [&full, &empty, &users, &idle, &scraped] {
         for options in [&ReportOptions::default(), &with_goals, &sliced] {
             let json = serde_json::to_value(report(run, options)).expect("JSON");
             check(&schema, &json, &schema, "report");

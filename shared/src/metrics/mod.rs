@@ -22,12 +22,16 @@
 //! | [`quantile`] | percentiles, mean, deviation |
 //! | [`ranked`] | a distribution's values in order |
 //! | [`bootstrap`] | how sure a difference between two runs is |
+//! | [`mod@compare`] | what differs between runs, in pairs where they sent the same |
+//! | [`gate`] | what makes a run fail |
+//! | [`fidelity`] | how faithful a replay was to what was recorded |
 //! | [`adjusted`] | percentiles if failures had taken forever |
 //! | [`phases`] | the parts of one exchange, for pictures |
 //! | [`life`] | the stretches that one request's life is made of, from due to end |
 //! | [`mod@periods`], [`states`], [`users`] | a user-driven run: periods, states, sums |
 //! | [`held`] | when admission held users back, and by which limit |
 //! | [`slices`] | a run in slices of equal length |
+//! | [`server`] | what a server said of itself: queue, cache usage, hit rate |
 //! | [`selection`] | which requests a report is about |
 //! | [`verdict`] | whether the schedule held, and why not |
 //! | [`mod@report`] | all of it for one run, as every output shows it |
@@ -43,12 +47,16 @@ pub mod bootstrap;
 pub mod cache;
 pub mod capacity;
 pub mod client_part;
+pub mod compare;
 pub mod concurrency;
 pub mod cores;
+pub mod fidelity;
 pub mod flows;
+pub mod gate;
 pub mod goal;
 pub mod goal_words;
 pub mod held;
+pub mod hosts;
 pub mod latency;
 pub mod lateness;
 pub mod levels;
@@ -56,12 +64,12 @@ pub mod life;
 pub mod periods;
 pub mod phases;
 pub mod quantile;
-pub mod hosts;
 pub mod ranked;
 pub mod report;
 pub mod schedule;
 pub mod scores;
 pub mod selection;
+pub mod server;
 pub mod slices;
 pub mod slo;
 pub mod states;

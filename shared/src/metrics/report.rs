@@ -16,6 +16,7 @@ use super::fidelity::Fidelity;
 use super::hosts::HostReport;
 use super::periods::Period;
 use super::quantile::Statistic;
+use super::server::ServerReport;
 use super::users::UsersReport;
 use crate::units::RunNanos;
 
@@ -42,7 +43,7 @@ pub struct ReportOptions {
 }
 
 /// Everything a run's outputs show.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -68,6 +69,8 @@ pub struct Report {
     pub cache: Cache,
     /// Goals.
     pub slo: Slo,
+    /// How faithful the replay was to what was recorded.
+    pub fidelity: Fidelity,
     /// Users and what became of them; of the whole run, whatever the range. Only of a run that is
     /// driven by users.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,18 +81,18 @@ pub struct Report {
     /// The run in slices of equal length, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slices: Option<Vec<SliceReport>>,
-    /// What a reader must know beside the numbers.
-    pub notes: Notes,
-}
     /// What each machine did, in a run that was merged from several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostReport>,
     /// What servers said of themselves (`--scrape`); only of a run that asked them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<ServerReport>>,
+    /// What a reader must know beside the numbers.
+    pub notes: Notes,
+}
 
 /// What ran, where.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RunFacts {
     /// Unique name of the run.
     pub id: String,
@@ -122,7 +125,7 @@ pub struct RunFacts {
 }
 
 /// How the cores waited and what the machine allowed, as it was found before the run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Precision {
     /// How a core waited: `spin`, `hybrid` or `sleep`.
     pub pacing: String,
@@ -143,7 +146,7 @@ pub struct Precision {
 }
 
 /// Requests that were sent before zero.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct WarmUpFacts {
     /// How many.
     pub requests: u64,
@@ -154,7 +157,7 @@ pub struct WarmUpFacts {
 }
 
 /// A trace, by name and digest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct TraceFacts {
     /// File name.
     pub name: String,
@@ -167,7 +170,7 @@ pub struct TraceFacts {
 }
 
 /// Whether the measurement is valid.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Verdict {
     /// Every planned request left, at the offered rate, on time.
     pub schedule_held: bool,
@@ -176,7 +179,7 @@ pub struct Verdict {
 }
 
 /// The sender's side.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Schedule {
     /// Requests planned.
     pub planned: u64,
@@ -202,7 +205,7 @@ pub struct Schedule {
 }
 
 /// Jumps of the sending cores' clocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct HostStalls {
     /// How many.
     pub count: u64,
@@ -213,7 +216,7 @@ pub struct HostStalls {
 }
 
 /// How requests ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Outcomes {
     /// Complete answers with success status.
     pub ok: u64,
@@ -235,12 +238,14 @@ pub struct Outcomes {
     pub cancelled: u64,
     /// Planned and never left.
     pub never_sent: u64,
+    /// The share of requests that ended by themselves without success; null if none ended.
+    pub error_rate: Option<f64>,
     /// The finer causes that occurred, and why an end is not known.
     pub by_class: BTreeMap<String, u64>,
 }
 
 /// Durations of successful requests.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Latency {
     /// First token − sent.
     pub ttft_ms: Option<Statistic>,
@@ -271,7 +276,7 @@ pub struct Latency {
 }
 
 /// Tokens of successful requests.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Tokens {
     /// Prompt tokens: the server's count, or the recorded length where it gave none.
     pub prompt: Option<u64>,
@@ -292,7 +297,7 @@ pub struct Tokens {
 }
 
 /// Rates over the whole run: successful requests / first sending to last end of any.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Throughput {
     /// Successful requests per second.
     pub requests_per_s: Option<f64>,
@@ -311,7 +316,7 @@ pub struct Throughput {
 }
 
 /// Prefix cache.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Cache {
     /// Σ longest prefix of blocks already sent / Σ input tokens: an infinite cache.
     pub ideal_hit_rate: Option<f64>,
@@ -327,7 +332,7 @@ pub struct Cache {
 }
 
 /// Goals.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Slo {
     /// Limit per goal.
     pub goals: BTreeMap<String, f64>,
@@ -349,7 +354,7 @@ pub struct Slo {
 }
 
 /// Requests that meet a goal.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Met {
     /// How many.
     pub count: u64,
@@ -358,7 +363,7 @@ pub struct Met {
 }
 
 /// One slice of the run: the requests that were sent in it, and the tokens that arrived in it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SliceReport {
     /// Place on the grid, from zero; slices in which nothing happened are left out.
     pub index: u64,
@@ -393,7 +398,7 @@ pub struct SliceReport {
 }
 
 /// What a reader must know beside the numbers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Notes {
     /// Rule of the percentiles: interpolated linearly between order statistics.
     pub percentiles: &'static str,

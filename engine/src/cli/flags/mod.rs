@@ -9,7 +9,9 @@
 pub mod body;
 pub mod cancel;
 mod extra;
+pub mod gate;
 pub mod generation;
+pub mod live;
 pub(crate) mod number;
 pub mod peers;
 pub mod run;

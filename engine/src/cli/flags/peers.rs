@@ -64,14 +64,6 @@ pub struct PeerFlags {
     #[arg(long, hide_short_help = true)]
     pub no_gpu_telemetry: bool,
 
-    /// The server's /metrics is not read.
-    #[arg(long, hide_short_help = true, value_name = "URL", num_args = 0..)]
-    pub server_metrics: Option<Vec<String>>,
-
-    /// As --server-metrics.
-    #[arg(long, hide_short_help = true)]
-    pub no_server_metrics: bool,
-
     /// The log has the stamps of every exchange anyway; `onbeat export` writes them.
     #[arg(long, hide_short_help = true)]
     pub export_http_trace: bool,
@@ -98,7 +90,6 @@ impl PeerFlags {
         ];
         let tokenizer = tokenizer.map(|(given, name)| (given, name, words));
         let gpu = "no GPU is asked for telemetry";
-        let metrics = "the server's /metrics is not read";
         let others = [
             (
                 self.prompt_corpus.is_some(),
@@ -142,8 +133,6 @@ impl PeerFlags {
             ),
             (self.gpu_telemetry.is_some(), "--gpu-telemetry", gpu),
             (self.no_gpu_telemetry, "--no-gpu-telemetry", gpu),
-            (self.server_metrics.is_some(), "--server-metrics", metrics),
-            (self.no_server_metrics, "--no-server-metrics", metrics),
             (
                 self.export_level.is_some(),
                 "--export-level",
@@ -209,12 +198,11 @@ mod tests {
         assert!(told("").is_empty());
         let all = "--tokenizer gpt2 --tokenizer-revision main --tokenizer-trust-remote-code \
                    --use-server-token-count --max-workers 3 --record-processors 2 \
-                   --gpu-telemetry --no-gpu-telemetry --server-metrics a:1 b:2/metrics \
-                   --no-server-metrics --export-level raw --prompt-corpus coding \
+                   --gpu-telemetry --no-gpu-telemetry --export-level raw --prompt-corpus coding \
                    --dataset-sampling-strategy shuffle --benchmark-grace-period inf \
                    --export-http-trace --profile-export-prefix mine";
         let told = told(all);
-        assert_eq!(told.len(), 16, "{told:?}");
+        assert_eq!(told.len(), 14, "{told:?}");
         assert!(told.iter().all(|words| words.contains(" changes nothing: ")), "{told:?}");
         let words = "--tokenizer changes nothing: \"gpt2\" is no local file; exact word prompts";
         assert!(told[0].starts_with(words), "{told:?}");
