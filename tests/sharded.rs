@@ -144,3 +144,61 @@ fn a_zero_that_nobody_can_be_ready_for_sends_nothing_and_leaves_no_log() {
     assert!(server.served().is_empty());
     server.stop();
 }
+
+/// A folder of conversations of two requests each.
+fn pool(folder: &Path, conversations: u32) {
+    for number in 0..conversations {
+        let request = |at: u32| {
+            let ids: Vec<u32> = (0..=at).map(|block| number * 100 + block).collect();
+            format!(
+                "{{\"t\": {at}.0, \"type\": \"s\", \"in\": {}, \"out\": 2, \"hash_ids\": {ids:?}, \
+                 \"input_types\": [\"text\"], \"output_types\": [\"text\"], \"stop\": \"\", \
+                 \"api_time\": 0.01, \"think_time\": 0.001}}",
+                64 * (at + 1)
+            )
+        };
+        let requests = [0, 1].map(request).join(", ");
+        let text = format!(
+            "{{\"id\": \"trace_{number:04}\", \"models\": [], \"block_size\": 64, \
+             \"hash_id_scope\": \"local\", \"tool_tokens\": 0, \"system_tokens\": 0, \"requests\": [{requests}]}}"
+        );
+        let path = folder.join(format!("trace_{number:04}.json"));
+        std::fs::write(path, text).expect("the folder is writable");
+    }
+}
+
+#[test]
+fn users_of_all_shards_play_every_conversation_once() {
+    const CONVERSATIONS: u32 = 8;
+    let scenario = Scenario::new("");
+    let (traces, folder) =
+        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    pool(traces.path(), CONVERSATIONS);
+    let mut config = scenario.config.clone();
+    config.trace = traces.path().to_owned();
+    config.users.start_users = CONVERSATIONS;
+    config.users.max_users = CONVERSATIONS;
+    config.users.limits.concurrent = 5;
+    let (logs, served) = run_all(&config, folder.path(), &scenario.mock);
+    assert_eq!(served.len(), 16);
+    let limits = logs.iter().map(|log| {
+        let run = Run::read(&std::fs::read(log).expect("a file")).expect("a log");
+        run.manifest.users.expect("of users").limits.concurrent
+    });
+    assert_eq!(limits.collect::<Vec<_>>(), [2, 2, 1]);
+    let output = folder.path().join("run.beat");
+    let args = merge::Args { logs, output: output.clone(), allow_missing: false, force: false };
+    merge::run(&args, &mut Vec::new()).expect("they belong together");
+    let run = Run::read(&std::fs::read(&output).expect("a file")).expect("a log");
+    assert_eq!(run.warnings, Vec::<String>::new());
+    let users = run.users.as_ref().expect("of users");
+    let mut played: Vec<_> = (0..run.requests.len()).map(|i| users.template(i)).collect();
+    played.sort_unstable();
+    assert_eq!(played, (0..2 * CONVERSATIONS).map(Some).collect::<Vec<_>>());
+    let mut names: Vec<&str> = run.sessions.iter().map(String::as_str).collect();
+    names.sort_unstable();
+    let expected: Vec<String> = (1..=CONVERSATIONS).map(|user| format!("User-{user:03}")).collect();
+    assert_eq!(names, expected);
+    let limits = &run.manifest.users.as_ref().expect("of users").limits;
+    assert_eq!(limits.concurrent, 5, "no more together than was given for all");
+}

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use onbeat_shared::counted::{agreeing, counted, grouped};
+use onbeat_shared::counted::{counted, grouped};
 use onbeat_shared::foreign::shown_path;
 use onbeat_shared::log::merge::{MergeError, Outcome, Source, merge};
 use onbeat_shared::log::{HostPart, Manifest};
@@ -95,11 +95,10 @@ fn told(outcome: &Outcome, output: &Path, out: &mut dyn Write) -> std::io::Resul
     };
     writeln!(
         out,
-        "{}: {} of {} {} of one run",
+        "{}: {} of {}",
         shown_path(output),
         counted(what, "request"),
-        counted(count, "shard"),
-        agreeing(count, "is", "are together")
+        counted(count, "shard")
     )?;
     if !merged.missing.is_empty() {
         writeln!(out, "{}", merged.missing_words())?;

@@ -403,7 +403,7 @@ mod tests {
 
     use onbeat_shared::{
         log::{
-            Record,
+            HostPart, Merged, Record,
             sample::{self, Sample},
         },
         run::Run,
@@ -444,6 +444,28 @@ mod tests {
             let place = shown.axis.place(latest).expect("a place");
             assert!(place <= shown.bounds.1);
             assert!(shown.summary.contains(&quantity::measured(latest)), "{}", shown.summary);
+        }
+    }
+
+    #[test]
+    fn a_merged_run_is_coloured_by_its_machines() {
+        let mut sample = sample::sample(3, 300);
+        let host = |shard, first_core| HostPart {
+            shard,
+            first_core,
+            cores: vec![0],
+            ..HostPart::default()
+        };
+        let hosts = vec![host(0, 1), host(1, 0)];
+        sample.manifest.merged = Some(Box::new(Merged { shards: 2, hosts, ..Merged::default() }));
+        let opened = opened(&sample.bytes());
+        let shown = picture(&opened, opened.whole(), None, Scale::Log);
+        let names: Vec<_> = shown.lines.iter().map(|line| line.name).collect();
+        assert_eq!(names, ["host 0", "host 1"]);
+        let Marks::Groups(groups) = &shown.marks else { panic!("two hosts") };
+        for (group, core) in groups.iter().zip([1, 0]) {
+            let cores = group.requests.iter().map(|&i| opened.run.requests.core(i as usize));
+            assert!(cores.flatten().all(|found| found == CoreIndex(core)), "{}", group.name);
         }
     }
 
