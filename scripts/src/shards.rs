@@ -1,10 +1,11 @@
-//! `cargo x shards`: one run of several shards, each in a network namespace of its own, held against
-//! the plan that was divided.
+//! `cargo x shards`: one run of several shards, each in a network namespace of its own, held
+//! against the plan that was divided.
 //!
-//! A stand-in server runs outside; every shard has an address, routes and connections of its own, as
-//! on machines of their own, but one clock and the same CPUs: what it shows is that the merged log is
-//! the plan, not how late machines of their own would be. Needs root and `ip`; where namespaces are
-//! not allowed it says so and does nothing. The program is the release build, which is not made here.
+//! A stand-in server runs outside; every shard has an address, routes and connections of its own,
+//! as on machines of their own, but one clock and the same CPUs: what it shows is that the merged
+//! log is the plan, not how late machines of their own would be. Needs root and `ip`; where
+//! namespaces are not allowed it says so and does nothing. The program is the release build, which
+//! is not made here.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,8 @@
 //! `onbeat merge`: the logs of one run's shards become the log of that run.
 //!
-//! What belongs together and how it is put together is [`onbeat_shared::log::merge`]'s; here are the
-//! files. Logs are read in pieces, twice, and never held whole. The merged log appears under its
-//! name once all of it is written.
+//! What belongs together and how it is put together is [`onbeat_shared::log::merge`]'s; here are
+//! the files. Logs are read in pieces, twice, and never held whole. The merged log appears under
+//! its name once all of it is written.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};

@@ -1,8 +1,8 @@
 //! A shard's part of the limits that hold for a whole run: together all shards have no more.
 //!
 //! What is a limit of one process or machine (memory, cores, time, lateness, failures in a row) is
-//! not divided, and neither is a rate that sessions arrive at: its draws are those of the whole run,
-//! and each shard sends its own sessions of them. 0 is no limit, and stays none.
+//! not divided, and neither is a rate that sessions arrive at: its draws are those of the whole
+//! run, and each shard sends its own sessions of them. 0 is no limit, and stays none.
 
 use crate::error::EngineError;
 use crate::plan::Shard;

@@ -68,7 +68,7 @@
 //! | Recorded | rows of [`recorded_row`], 32 bytes each; behind the sessions, if any | 64 KiB |
 //! | Stretches | number of the first u32, then rows of [`prefix_rows`], 8 bytes each | 64 KiB |
 //! | Paths | rows of [`prefix_rows`], 12 bytes each; behind the stretches | 64 KiB |
-//! | Numbers | a u32 for each request: its number in the whole plan; before the plan of a shard | 64 KiB |
+//! | Numbers | per request of a shard, its number in the whole plan u32; before the plan | 64 KiB |
 //! | Records | records of [`record`], 32 bytes each | 64 KiB |
 //! | Footer | [`Footer`] as JSON; the file's last block | 16 MiB |
 //!
@@ -97,13 +97,13 @@
 //!
 //! A manifest with `shard` says that the log is about a part of a plan. Its requests and sessions
 //! are numbered as in any log; `Numbers` blocks, before the plan, give each request its number in
-//! the whole plan. Its stretches are those of the whole plan. Times count from the shard's own zero,
-//! which is the instant that `start` names as the shard's wall clock showed it.
+//! the whole plan. Its stretches are those of the whole plan. Times count from the shard's own
+//! zero, which is the instant that `start` names as the shard's wall clock showed it.
 //!
-//! A log that was merged from those of several shards has `merged` instead: requests are numbered as
-//! in the whole plan (or without gaps where shards are missing), each machine's cores follow those
-//! of the one before, and every machine's times count from its own zero. The conductor's records
-//! are all machines'.
+//! A log that was merged from those of several shards has `merged` instead: requests are numbered
+//! as in the whole plan (or without gaps where shards are missing), each machine's cores follow
+//! those of the one before, and every machine's times count from its own zero. The conductor's
+//! records are all machines'.
 //!
 //! # What servers say of themselves
 //!

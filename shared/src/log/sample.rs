@@ -12,7 +12,8 @@ pub use super::sample_scraped::scraped;
 use super::{
     BlockBuffer, ChunkKind, Class, Closing, DoneFlags, FinishReason, Footer, Host, Manifest,
     Pacing, PlanRow, PrefixRows, Record, RecordedRow, TraceSource, Usage, file_header_of,
-    footer_block, manifest_block, number_blocks, plan_blocks, prefix_blocks, recorded_blocks, session_blocks,
+    footer_block, manifest_block, number_blocks, plan_blocks, prefix_blocks, recorded_blocks,
+    session_blocks,
 };
 use crate::dice::Dice;
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};

@@ -1,9 +1,9 @@
 //! What each machine of a merged run did: its requests, their lateness, its stalls, its clock.
 //!
-//! Lateness is measured by each machine's own clock from its own zero, so that a clock that is wrong
-//! does not show in it; by how much the zeros of two machines may lie apart is the sum of the errors
-//! of their clocks. The formulas are those of the whole run ([`super::schedule`]), over the requests
-//! that a machine's cores sent; empty for a run of one machine.
+//! Lateness is measured by each machine's own clock from its own zero, so that a clock that is
+//! wrong does not show in it; by how much the zeros of two machines may lie apart is the sum of the
+//! errors of their clocks. The formulas are those of the whole run ([`super::schedule`]), over the
+//! requests that a machine's cores sent; empty for a run of one machine.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::run::Run;
 use crate::units::{CoreIndex, RunNanos};
 
 /// One machine's part of the chosen requests.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct HostReport {
     /// The machine's name.
     pub host: String,
@@ -55,8 +55,8 @@ struct Work {
     stalls: HostStalls,
 }
 
-/// The machines of a run, by shard, with these requests, and the stalls that began in the stretch of
-/// time (`None`: all); a request is late beyond so many microseconds.
+/// The machines of a run, by shard, with these requests, and the stalls that began in the stretch
+/// of time (`None`: all); a request is late beyond so many microseconds.
 #[must_use]
 pub fn hosts(
     run: &Run,

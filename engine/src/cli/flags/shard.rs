@@ -19,8 +19,8 @@ use crate::plan::Shard;
 #[command(next_help_heading = "Several machines")]
 pub struct ShardFlags {
     /// Send this part of the plan: I of N, counting from 0, or `auto` for what a Kubernetes Indexed
-    /// Job, Slurm or an MPI launcher says. Sessions are divided whole, balanced by tokens; all parts
-    /// together are the plan. Limits of the whole run are divided as well.
+    /// Job, Slurm or an MPI launcher says. Sessions are divided whole, balanced by tokens; all
+    /// parts together are the plan. Limits of the whole run are divided as well.
     #[arg(long, value_name = "I/N|auto", value_parser = shard)]
     pub shard: Option<ShardFlag>,
 }

@@ -84,7 +84,8 @@ fn the_pool_is_what_the_options_let_in() {
     let found = scripts(&trace, &options).expect("some are played");
     let kept: Vec<_> = found.scripts.iter().map(|script| script.in_pool).collect();
     assert_eq!(kept, [true, false, false, false, true]);
-    let facts = PoolFacts { conversations: 5, kept: 2, empty: 1, too_long: 1, too_few: 1, elsewhere: 0 };
+    let facts =
+        PoolFacts { conversations: 5, kept: 2, empty: 1, too_long: 1, too_few: 1, elsewhere: 0 };
     assert_eq!(found.pool, facts);
     assert_eq!(found.warm_tokens, 65, "half of 131, of what is played, cut off");
     let too_long: Vec<_> =

@@ -310,7 +310,8 @@ fn picked<T: Copy>(column: &[T], places: &[usize]) -> Vec<T> {
 fn nothing(shard: Shard, sessions: usize) -> String {
     let sessions = sessions as u64;
     format!(
-        "shard {shard} has nothing to send: {} {} divided, each whole; use at most {sessions} shards",
+        "shard {shard} has nothing to send: {} {} divided, each whole; use at most {sessions} \
+         shards",
         counted(sessions, "session"),
         agreeing(sessions, "is", "are")
     )

@@ -1,4 +1,5 @@
-//! Which logs belong together: the same trace and configuration, one plan, one zero, each shard once.
+//! Which logs belong together: the same trace and configuration, one plan, one zero, each shard
+//! once.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! What stands before the records: the shards' plans woven into the whole one, and what goes with it.
+//! What stands before the records: the shards' plans woven into the whole one, and what goes with
+//! it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
