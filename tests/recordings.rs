@@ -70,6 +70,9 @@ const RECORDINGS: &[Recording] = recordings! {
     "chat-stop" Ok 200 [130, 1, 128, 0], [1, 1], Stop "";
     "chat-logprobs" Ok 200 [130, 6, 128, 0], [6, 6], Length "";
     "chat-engine-died" ErrorEvent 200 NONE, [3, 3], Unknown DIED;
+    // The server was started without --enable-prompt-tokens-details.
+    "chat-no-details" Ok 200 [130, 6, NO, NO], [6, 6], Length "";
+    "chat-whole-no-details" Ok 200 [130, 6, NO, NO], [0, 0], Length "";
     "completions" Ok 200 [121, 6, 0, NO], [6, 6], Length "";
     "completions-cached" Ok 200 [121, 6, 96, NO], [6, 6], Length "";
     "completions-running" Ok 200 [121, 6, 96, NO], [6, 6], Length "";

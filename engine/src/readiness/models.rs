@@ -26,8 +26,15 @@ struct Model {
 /// # Errors
 /// Why there are none, in words.
 pub(super) fn of(reply: &Reply, secrets: &[Secret]) -> Result<Vec<String>, String> {
-    if reply.status != 200 {
-        return Err(format!("/v1/models answers with status {}", reply.status));
+    match reply.status {
+        200 => {}
+        status @ (401 | 403) => {
+            return Err(format!(
+                "/v1/models answers with status {status}: it wants a key, or another one \
+                 (OPENAI_API_KEY or --api-key-file)"
+            ));
+        }
+        status => return Err(format!("/v1/models answers with status {status}")),
     }
     let list: List = serde_json::from_slice(&reply.body).map_err(|error| {
         // What stands in the place of a list is the server's, and may be anything.
@@ -93,7 +100,11 @@ mod tests {
         let reply = |status, body: &str| Reply { status, body: body.as_bytes().to_vec() };
         let two = r#"{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}"#;
         assert_eq!(of(&reply(200, two), &[]), Ok(vec!["a".to_owned(), "b".to_owned()]));
-        assert!(of(&reply(404, two), &[]).is_err_and(|words| words.contains("404")));
+        assert!(of(&reply(404, two), &[]).is_err_and(|words| words.ends_with("status 404")));
+        for status in [401, 403] {
+            let words = of(&reply(status, r#"{"error":"Unauthorized"}"#), &[]).expect_err("no key");
+            assert!(words.contains("OPENAI_API_KEY or --api-key-file"), "{words}");
+        }
         assert!(
             of(&reply(200, r#"{"data":[]}"#), &[]).is_err_and(|words| words.contains("no model"))
         );
