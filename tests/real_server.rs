@@ -185,7 +185,7 @@ fn every_request_ended_once(what: &str, run: &Run) {
     }
 }
 
-/// What must hold for a run of which all was answered; returns what the answers say of their tokens.
+/// What must hold for a run of which all was answered; returns what the answers say of tokens.
 fn all_was_answered(what: &str, run: &Run, asking: Asking) -> Counts {
     every_request_ended_once(what, run);
     let requests = &run.requests;

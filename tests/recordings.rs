@@ -271,7 +271,7 @@ fn recorded_answers_are_in_the_log_and_the_report_as_they_were_meant() {
         let report = report(&run, &ReportOptions::default());
         let ok = RECORDINGS.iter().filter(|recording| recording.class == Class::Ok);
         assert_eq!(report.outcomes.ok, ok.clone().count() as u64);
-        // Where there is no usage, events are counted; a prompt of nobody knows what length is none.
+        // Where there is no usage, events are counted.
         let tokens = |recording: &Recording| match recording.usage[1] {
             NO => recording.contents[1] as u64,
             said => u64::from(said),
