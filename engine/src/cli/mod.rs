@@ -4,14 +4,15 @@
 //! reference come from that declaration. Each subcommand has a file that turns arguments as typed
 //! into values as meant and calls the library. Only this folder prints.
 
+pub mod compare;
 pub mod demo;
 pub mod doctor;
 pub mod export;
 pub mod flags;
 mod inputs;
 pub mod inspect;
-pub mod mock;
 pub mod merge;
+pub mod mock;
 pub mod plan;
 pub mod progress;
 pub mod reference;
@@ -54,13 +55,15 @@ pub enum Command {
     Inspect(Box<inspect::Args>),
     /// Summarise a run log, finished or not.
     Report(report::Args),
+    /// Hold runs against one of them: what differs, by how much and how surely, with gates for CI.
+    Compare(compare::Args),
     /// Write a run's tables: per request or per chunk.
     Export(export::Args),
+    /// Join the logs of one run's shards, made on several machines, into one log.
+    Merge(merge::Args),
     /// Check this machine for precision and say what would help, with the commands.
     Doctor(doctor::Args),
     /// Run a stand-in inference server with a scheduler and a prefix cache.
-    /// Join the logs of one run's shards, made on several machines, into one log.
-    Merge(merge::Args),
     Mock(Box<mock::Args>),
     /// Show the whole thing: mock server, bundled trace, replay and report in one command.
     Demo(demo::Args),
@@ -127,12 +130,13 @@ pub fn run(cli: Cli) -> Result<u8, EngineError> {
         Command::Plan(args) => plan::run(&args, &mut out),
         Command::Inspect(args) => inspect::run(&args, &mut out),
         Command::Report(args) => report::run(&args, &mut out),
+        Command::Compare(args) => compare::run(&args, &mut out),
         Command::Export(args) => export::run(&args, &mut out),
+        Command::Merge(args) => merge::run(&args, &mut out),
         Command::Doctor(args) => doctor::run(&args, &mut out),
         Command::Mock(args) => mock::run(&args, &mut out),
         Command::Demo(args) => demo::run(&args, &mut out),
         Command::Completions { shell } => {
-        Command::Merge(args) => merge::run(&args, &mut out),
             write_out(&mut out, &reference::completions(shell, &Cli::command()))
         }
         Command::Man => write_out(&mut out, &reference::man(&Cli::command())),

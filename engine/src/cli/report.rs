@@ -11,15 +11,17 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use onbeat_shared::export::html;
+use onbeat_shared::export::{html, markdown};
 use onbeat_shared::foreign::shown_path;
 use onbeat_shared::log::{Decoder, LogError};
+use onbeat_shared::metrics::gate::{Judged, Judging, judge};
 use onbeat_shared::metrics::goal::{Goal, GoalKind};
 use onbeat_shared::metrics::slo::Goals;
 use onbeat_shared::metrics::{Metric, ReportOptions, report};
 use onbeat_shared::run::Run;
 
 use super::export::{may_write, to_file};
+use super::flags::gate::{GateFlags, exit_code};
 use super::flags::number::{real, whole};
 use super::flags::target::{nanos, seconds};
 use super::inputs::check_apart;
@@ -66,6 +68,10 @@ pub struct Args {
     /// Show every metric, with its formula.
     #[arg(long, short)]
     pub verbose: bool,
+
+    /// What makes it fail.
+    #[command(flatten)]
+    pub gates: GateFlags,
 }
 
 /// The slices of a run, as typed.
@@ -102,6 +108,8 @@ pub enum Format {
     Json,
     /// For a browser: one page with charts that fetches nothing.
     Html,
+    /// For pull requests: the verdict, the main figures, fidelity and gates.
+    Markdown,
 }
 
 /// Goals of a good request, as typed.
@@ -202,13 +210,15 @@ fn is_goal(word: &OsStr) -> bool {
     })
 }
 
-/// Prints the report. The exit code is 0 whatever the run's verdict: reporting it succeeded.
+/// Prints the report. The exit code is 0 whatever the run's verdict (reporting it succeeded), but
+/// for gates that failed.
 ///
 /// # Errors
 /// If the log cannot be read, the goals cannot be meant, or writing fails.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     // Wrong goals are said before anything is read.
     args.goals.goals()?;
+    args.gates.check_absolute()?;
     if let Some(file) = &args.html {
         check_apart(file, std::iter::once(args.log.as_path()))?;
         may_write(file, args.force)?;
@@ -224,18 +234,35 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         ..ReportOptions::default()
     };
     let report = report(&run, &options);
+    let name = shown_path(&args.log);
+    let judging = Judging { name: &name, report: &report };
+    let judged = judge(&args.gates.fail_on, judging, None, args.gates.accepts_not_held());
     if let Some(file) = &args.html {
         let page = |mut file: &File| html::write(&run, &report, None, &mut file);
-        return to_file(file, args.force, page).map(|()| 0);
+        to_file(file, args.force, page)?;
+        return said(&judged, &mut io::stderr());
     }
     let written = match args.format {
-        Format::Text => summary::write(out, &report, args.verbose),
+        Format::Text => summary::write(out, &report, args.verbose)
+            .and_then(|()| summary::gates::write(out, &judged, false)),
+        Format::Markdown => markdown::report(&report, &judged, out),
         Format::Json => serde_json::to_writer_pretty(&mut *out, &report)
             .map_err(io::Error::from)
             .and_then(|()| out.write_all(b"\n")),
         Format::Html => html::write(&run, &report, None, out),
     };
-    finish(written)
+    finish(written)?;
+    match args.format {
+        // They are in what was written.
+        Format::Text | Format::Markdown => Ok(exit_code(&judged)),
+        Format::Json | Format::Html => said(&judged, &mut io::stderr()),
+    }
+}
+
+/// Says what became of gates beside what was asked for, and gives the exit code.
+fn said(judged: &[Judged], out: &mut dyn Write) -> Result<u8, EngineError> {
+    finish(summary::gates::write(out, judged, false))?;
+    Ok(exit_code(judged))
 }
 
 /// Reads a run log. Nothing is opened that may have no end, and nothing read whole that does not
@@ -271,6 +298,7 @@ pub(super) fn finish(written: io::Result<()>) -> Result<u8, EngineError> {
 #[cfg(test)]
 mod tests {
     use onbeat_shared::log::sample;
+    use onbeat_shared::metrics::gate::Gate;
 
     use super::*;
 
@@ -284,7 +312,31 @@ mod tests {
             max_lateness_us: None,
             slices: SliceFlags::default(),
             verbose: false,
+            gates: GateFlags::default(),
         }
+    }
+
+    #[test]
+    fn gates_decide_the_exit_code_and_changes_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("run.beat");
+        std::fs::write(&log, sample::log(1, 50)).expect("room");
+        let gated = |format, gate: &str| {
+            let mut args = args(&log, format);
+            args.gates.fail_on = vec![Gate::parse(gate).expect("a gate")];
+            let mut out = Vec::new();
+            run(&args, &mut out).map(|code| (code, String::from_utf8(out).expect("text")))
+        };
+        for format in [Format::Text, Format::Json, Format::Html, Format::Markdown] {
+            let (code, text) = gated(format, "ttft_ms.p99 > 1").expect("a report");
+            assert_eq!(code, 3);
+            let is_said = matches!(format, Format::Text | Format::Markdown);
+            assert_eq!(text.contains("ttft_ms.p99 > 1"), is_said, "{text}");
+            assert_eq!(gated(format, "ttft_ms.p99 > 100000").expect("a report").0, 0);
+        }
+        let error = gated(Format::Text, "ttft_ms.p99 > +5%").expect_err("no base");
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("onbeat compare BASE.beat NEW.beat"), "{error}");
     }
 
     #[test]
@@ -432,7 +484,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("run.beat");
         std::fs::write(&log, sample::log(1, 5)).expect("room");
-        for format in [Format::Text, Format::Json, Format::Html] {
+        for format in [Format::Text, Format::Json, Format::Html, Format::Markdown] {
             assert_eq!(run(&args(&log, format), &mut Closed).expect("success"), 0);
         }
     }

@@ -4,7 +4,8 @@
 //! it draws as many values as there are, with replacement, [`RESAMPLES`] times. The draws of a
 //! quantile need no values to be drawn: the order statistics of a resample stand at ranks whose
 //! distribution is known (the uniform order statistics, of the Beta distribution), which is the
-//! same bootstrap at a fixed cost for a million requests. Requests are taken as independent. Those
+//! same bootstrap at a fixed cost for a million requests. Here the runs are drawn apart; two runs
+//! of one plan are drawn together by [`super::compare`]. Requests are taken as independent. Those
 //! of one run are not quite: they share queues, so a true interval is somewhat wider, and one run
 //! says nothing about the next day. Whoever shows an interval says so. Seeded: the same values give
 //! the same interval everywhere.
@@ -18,9 +19,11 @@ use crate::dice::Dice;
 pub const RESAMPLES: usize = 2_000;
 /// Share of resamples within an interval.
 pub const CONFIDENCE: f64 = 0.95;
+/// What all draws begin with.
+const SEED: u64 = 0x6F6E_6265_6174;
 /// Up to so many values a mean is resampled value by value; above, the mean of a resample is as
 /// good as normally distributed.
-const FEW: u64 = 400;
+pub(super) const FEW: u64 = 400;
 
 /// A figure of a run's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +32,17 @@ pub enum Figure {
     Mean,
     /// The value below which this share lies, from 0 to 1.
     Quantile(f64),
+}
+
+impl Figure {
+    /// It, of some values; `None` without any.
+    #[must_use]
+    pub fn of(self, values: &Ranked) -> Option<f64> {
+        match self {
+            Self::Mean => values.mean(),
+            Self::Quantile(share) => values.percentile(share),
+        }
+    }
 }
 
 /// A figure of two runs.
@@ -57,6 +71,28 @@ impl Difference {
         (self.before != 0.0).then(|| self.after / self.before - 1.0)
     }
 
+    /// A difference whose intervals come from [`RESAMPLES`] draws of both figures. A draw of
+    /// nothing (a resample without a value) is left out; `None` if all are.
+    pub(super) fn of_draws(
+        before: f64,
+        after: f64,
+        mut draw: impl FnMut(&mut Dice) -> Option<(f64, f64)>,
+    ) -> Option<Self> {
+        let mut dice = Dice(SEED);
+        let mut absolute = Vec::with_capacity(RESAMPLES);
+        let mut relative = Vec::with_capacity(RESAMPLES);
+        for _ in 0..RESAMPLES {
+            let Some((first, second)) = draw(&mut dice) else { continue };
+            absolute.push(second - first);
+            if first != 0.0 {
+                relative.push(second / first - 1.0);
+            }
+        }
+        let is_sure = !absolute.is_empty() && relative.len() == absolute.len();
+        let relative = is_sure.then(|| interval(relative)).flatten();
+        Some(Self { before, after, absolute: interval(absolute)?, relative })
+    }
+
     /// Whether no change at all is implausible.
     #[must_use]
     pub fn is_clear(&self) -> bool {
@@ -68,34 +104,16 @@ impl Difference {
 /// them has no values.
 #[must_use]
 pub fn difference(before: &Ranked, after: &Ranked, figure: Figure) -> Option<Difference> {
-    let of = |values: &Ranked| match figure {
-        Figure::Mean => values.mean(),
-        Figure::Quantile(share) => values.percentile(share),
-    };
-    let (first, second) = (of(before)?, of(after)?);
-    let mut dice = Dice(0x6F6E_6265_6174);
-    let mut absolute = Vec::with_capacity(RESAMPLES);
-    let mut relative = Vec::with_capacity(RESAMPLES);
+    let (first, second) = (figure.of(before)?, figure.of(after)?);
     let (one, other) = (Resampled::of(before, figure)?, Resampled::of(after, figure)?);
-    for _ in 0..RESAMPLES {
-        let (first, second) = (one.draw(&mut dice), other.draw(&mut dice));
-        absolute.push(second - first);
-        if first != 0.0 {
-            relative.push(second / first - 1.0);
-        }
-    }
-    Some(Difference {
-        before: first,
-        after: second,
-        absolute: interval(absolute),
-        relative: (relative.len() == RESAMPLES).then(|| interval(relative)),
-    })
+    Difference::of_draws(first, second, |dice| Some((one.draw(dice), other.draw(dice))))
 }
 
-fn interval(mut drawn: Vec<f64>) -> (f64, f64) {
+/// Where the middle of the drawn values lies; `None` without any.
+fn interval(mut drawn: Vec<f64>) -> Option<(f64, f64)> {
     drawn.sort_unstable_by(f64::total_cmp);
-    let at = |share| percentile(&drawn, share).expect("as many as there were resamples");
-    (at(f64::midpoint(0.0, 1.0 - CONFIDENCE)), at(f64::midpoint(1.0, CONFIDENCE)))
+    let at = |share| percentile(&drawn, share);
+    Some((at(f64::midpoint(0.0, 1.0 - CONFIDENCE))?, at(f64::midpoint(1.0, CONFIDENCE))?))
 }
 
 /// Draws a figure of resamples of some values.
@@ -151,7 +169,7 @@ impl<'a> Resampled<'a> {
 }
 
 /// A place among values as a rank.
-fn rank(place: f64) -> u64 {
+pub(super) fn rank(place: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -167,13 +185,13 @@ fn share(dice: &mut Dice) -> f64 {
 }
 
 /// Normal, by Box and Muller.
-fn normal(dice: &mut Dice) -> f64 {
+pub(super) fn normal(dice: &mut Dice) -> f64 {
     let radius = (-2.0 * share(dice).ln()).sqrt();
     radius * (std::f64::consts::TAU * share(dice)).cos()
 }
 
 /// Gamma of a whole shape of at least 1, by Marsaglia and Tsang.
-fn gamma(dice: &mut Dice, shape: u64) -> f64 {
+pub(super) fn gamma(dice: &mut Dice, shape: u64) -> f64 {
     let d = count(shape) - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
     loop {
@@ -209,7 +227,7 @@ mod tests {
             let drawn: Vec<f64> = (0..n).filter_map(|_| values.at(dice.below(n))).collect();
             Ranked::from(drawn).percentile(share).expect("some")
         };
-        interval((0..RESAMPLES).map(|_| draw(after) - draw(before)).collect())
+        interval((0..RESAMPLES).map(|_| draw(after) - draw(before)).collect()).expect("some")
     }
 
     #[test]

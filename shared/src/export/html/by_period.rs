@@ -5,15 +5,16 @@
 
 use super::chart::{Chart, Shape, Span};
 use super::facts::{number, percent};
-use super::lives;
 use super::page::{Dashboard, Numbers};
 use super::scale::time;
 use super::series::{LEAST_S, Of, PER_SECOND, PERCENT, in_percent, right};
+use super::{lateness, lives, spread};
 use crate::log::UserFacts;
 use crate::metrics::Statistic;
 use crate::metrics::latency::{count, nanos};
 use crate::metrics::periods::Period;
 use crate::metrics::report::Report;
+use crate::metrics::slo::Goals;
 use crate::run::{Run, Users};
 
 const SECONDS: &str = " s";
@@ -38,16 +39,20 @@ pub(super) fn dashboards(
     let of = Of { rows: periods };
     let end_s = span(periods).end_s;
     vec![
-        performance(of, facts, report),
-        cache(of),
+        Dashboard { stills: vec![spread::durations(run)], ..performance(of, facts, report) },
+        Dashboard { stills: vec![spread::capacity(run, report)], ..cache(of) },
         Dashboard {
             id: "users",
             title: "User timeline",
-            note: String::new(),
-            charts: Vec::new(),
             timeline: Some(lives::timeline(run, users, end_s)),
+            ..Dashboard::default()
         },
-        limiting(of, facts, report),
+        Dashboard {
+            stills: spread::thresholds(run, &Goals::of_run(&run.manifest)),
+            ..limiting(of, facts, report)
+        },
+        lateness::dashboard(run, report, &span(periods)),
+        lateness::fidelity(report),
     ]
 }
 
@@ -96,7 +101,7 @@ fn performance(of: Of<'_, Period>, facts: Option<&UserFacts>, report: &Report) -
         title: "Performance over time",
         note: whole_answers(report),
         charts: vec![ttft, throughput, users],
-        timeline: None,
+        ..Dashboard::default()
     }
 }
 
@@ -165,7 +170,7 @@ fn cache(of: Of<'_, Period>) -> Dashboard {
         title: "Cache and user activity",
         note: String::new(),
         charts,
-        timeline: None,
+        ..Dashboard::default()
     }
 }
 
@@ -217,7 +222,7 @@ fn limiting(of: Of<'_, Period>, facts: Option<&UserFacts>, report: &Report) -> D
         title: "Rate limiting",
         note: note.to_owned(),
         charts,
-        timeline: None,
+        ..Dashboard::default()
     }
 }
 
@@ -308,5 +313,5 @@ pub(super) fn numbers(periods: &[Period]) -> Numbers {
             one.ramp.map_or_else(String::new, |ramp| ramp.reason.words().to_owned()),
         ]
     };
-    Numbers { heads, rows: periods.iter().map(row).collect() }
+    Numbers { heads, rows: periods.iter().map(row).collect(), is_words: false }
 }

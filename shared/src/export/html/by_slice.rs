@@ -1,16 +1,20 @@
 //! The dashboards of a run that a schedule drives, over slices of its time.
 //!
-//! Such a run has no users, so two of the four make sense, and beside them what became of the
-//! requests. Values are [`crate::metrics::slices`]'s.
+//! Such a run has no users: it has what the viewer's panels show of it, in their order and from the
+//! same numbers. Values over time are [`crate::metrics::slices`]'s.
 
 use super::chart::{Chart, Shape, Span};
 use super::facts::{number, percent};
 use super::page::{Dashboard, Numbers};
 use super::scale::time;
 use super::series::{LEAST_S, Of, PER_SECOND, PERCENT, in_percent, right};
+use super::{lateness, spread};
 use crate::metrics::Statistic;
+use crate::metrics::goal::{Goal, GoalKind};
 use crate::metrics::latency::{count, nanos};
 use crate::metrics::report::{Report, SliceReport};
+use crate::metrics::slo::Goals;
+use crate::run::Run;
 
 const MILLIS: &str = " ms";
 
@@ -38,10 +42,29 @@ pub(super) fn span(slices: &[SliceReport]) -> Span {
     Span { start_s, end_s, slots }
 }
 
-/// The dashboards.
-pub(super) fn dashboards(report: &Report, slices: &[SliceReport]) -> Vec<Dashboard> {
+/// The dashboards: what the viewer's panels of the same names show.
+pub(super) fn dashboards(run: &Run, report: &Report, slices: &[SliceReport]) -> Vec<Dashboard> {
     let of = Of { rows: slices };
-    vec![performance(of, report), cache(of), outcomes(of, report)]
+    vec![
+        overview(of, run, slices),
+        latency(of, run, report),
+        throughput(of),
+        Dashboard { stills: vec![spread::capacity(run, report)], ..cache(of) },
+        Dashboard { stills: spread::thresholds(run, &goals(report)), ..outcomes(of, report) },
+        lateness::dashboard(run, report, &span(slices)),
+        lateness::fidelity(report),
+    ]
+}
+
+/// The goals that the report is about.
+fn goals(report: &Report) -> Goals {
+    let mut goals = Goals::default();
+    for (name, &limit) in &report.slo.goals {
+        if let Some(kind) = GoalKind::from_name(name) {
+            goals.add(Goal { kind, limit });
+        }
+    }
+    goals
 }
 
 fn percentiles(
@@ -65,10 +88,70 @@ fn percentiles(
     }
 }
 
-fn performance(of: Of<'_, SliceReport>, report: &Report) -> Dashboard {
+fn overview(of: Of<'_, SliceReport>, run: &Run, slices: &[SliceReport]) -> Dashboard {
+    let per_second = |one: &SliceReport, requests: u64| {
+        let length_s = nanos(one.end_ns - one.start_ns) / 1e9;
+        (length_s > 0.0).then(|| count(requests) / length_s)
+    };
+    let mut due: Vec<i64> =
+        (0..run.requests.len()).filter_map(|i| run.requests.due(i)).map(|due| due.0).collect();
+    due.sort_unstable();
+    // The last slice ends with the run, and holds what is due at its very end.
+    let last = slices.last().map(|one| one.index);
+    let offered = |one: &SliceReport| {
+        let before = |time: i64| due.partition_point(|&due| due < time) as u64;
+        let end = if Some(one.index) == last { i64::MAX } else { one.end_ns };
+        let start = if one.index == 0 { i64::MIN } else { one.start_ns };
+        (!due.is_empty()).then(|| per_second(one, before(end) - before(start))).flatten()
+    };
+    let rates = Chart {
+        title: "Offered and achieved rate".to_owned(),
+        note: "requests per second: due in the slice, and sent in it".to_owned(),
+        series: vec![
+            of.series("offered", "/s", Shape::Dashed, 5, offered),
+            of.series("achieved", "/s", Shape::Line, 0, |one| per_second(one, one.sent)),
+        ],
+        ..Chart::default()
+    };
+    let flight = Chart {
+        title: "Requests in flight".to_owned(),
+        note: "the mean and the most over the slice".to_owned(),
+        series: vec![
+            of.series("mean", "", Shape::Area, 3, |one| {
+                one.concurrency.effective.map(|figures| figures.mean)
+            }),
+            of.series("most", "", Shape::Line, 1, |one| {
+                one.concurrency.effective.map(|figures| figures.max)
+            }),
+        ],
+        ..Chart::default()
+    };
+    Dashboard {
+        id: "overview",
+        title: "Overview",
+        charts: vec![rates, flight],
+        ..Dashboard::default()
+    }
+}
+
+fn latency(of: Of<'_, SliceReport>, run: &Run, report: &Report) -> Dashboard {
     let goal = |name: &str| report.slo.goals.get(name).map(|limit| ("Goal".to_owned(), *limit));
-    let throughput = Chart {
-        title: "Throughput".to_owned(),
+    Dashboard {
+        id: "latency",
+        title: "Latency",
+        charts: vec![
+            percentiles(of, "TTFT", |one| one.latency.ttft_ms, goal("ttft_ms")),
+            percentiles(of, "Time between tokens", |one| one.latency.itl_ms, goal("itl_ms")),
+            percentiles(of, "End to end", |one| one.latency.e2e_ms, goal("e2e_ms")),
+        ],
+        stills: vec![spread::durations(run)],
+        ..Dashboard::default()
+    }
+}
+
+fn throughput(of: Of<'_, SliceReport>) -> Dashboard {
+    let tokens = Chart {
+        title: "Tokens".to_owned(),
         note: "tokens per second; input at its first token, output when it came".to_owned(),
         series: vec![
             of.series("input", PER_SECOND, Shape::Line, 0, |one| one.arrived_input_tokens_per_s),
@@ -78,32 +161,30 @@ fn performance(of: Of<'_, SliceReport>, report: &Report) -> Dashboard {
         ],
         ..Chart::default()
     };
-    let flight = Chart {
-        title: "Requests at once".to_owned(),
-        note: "in flight, the mean over the slice; sent per second".to_owned(),
+    let phases = Chart {
+        title: "Prefill and decode".to_owned(),
+        note: "requests at once in each phase, the mean over the slice; successful ones per second"
+            .to_owned(),
         series: vec![
-            of.series("in flight", "", Shape::Area, 3, |one| {
-                one.concurrency.effective.map(|figures| figures.mean)
+            of.series("prefill", "", Shape::Line, 0, |one| {
+                one.concurrency.prefill.map(|figures| figures.mean)
             }),
-            right(of.series("sent", "/s", Shape::Line, 1, |one| {
-                let length_s = nanos(one.end_ns - one.start_ns) / 1e9;
-                (length_s > 0.0).then(|| count(one.sent) / length_s)
-            })),
+            of.series("decode", "", Shape::Line, 3, |one| {
+                one.concurrency.decode.map(|figures| figures.mean)
+            }),
+            right(
+                of.series("successful", "/s", Shape::Dashed, 1, |one| {
+                    one.throughput.requests_per_s
+                }),
+            ),
         ],
         ..Chart::default()
     };
     Dashboard {
-        id: "performance",
-        title: "Performance over time",
-        note: String::new(),
-        charts: vec![
-            percentiles(of, "TTFT", |one| one.latency.ttft_ms, goal("ttft_ms")),
-            percentiles(of, "Time between tokens", |one| one.latency.itl_ms, goal("itl_ms")),
-            percentiles(of, "End to end", |one| one.latency.e2e_ms, goal("e2e_ms")),
-            throughput,
-            flight,
-        ],
-        timeline: None,
+        id: "throughput",
+        title: "Throughput",
+        charts: vec![tokens, phases],
+        ..Dashboard::default()
     }
 }
 
@@ -122,13 +203,7 @@ fn cache(of: Of<'_, SliceReport>) -> Dashboard {
         ],
         ..Chart::default()
     };
-    Dashboard {
-        id: "cache",
-        title: "Cache",
-        note: String::new(),
-        charts: vec![rates],
-        timeline: None,
-    }
+    Dashboard { id: "cache", title: "Cache", charts: vec![rates], ..Dashboard::default() }
 }
 
 fn outcomes(of: Of<'_, SliceReport>, report: &Report) -> Dashboard {
@@ -159,7 +234,7 @@ fn outcomes(of: Of<'_, SliceReport>, report: &Report) -> Dashboard {
             ..Chart::default()
         });
     }
-    Dashboard { id: "outcomes", title: "Outcomes", note: String::new(), charts, timeline: None }
+    Dashboard { id: "slo", title: "Outcomes and goals", charts, ..Dashboard::default() }
 }
 
 /// The table under the charts.
@@ -201,5 +276,5 @@ pub(super) fn numbers(slices: &[SliceReport]) -> Numbers {
             rate(one.slo.goodput_share),
         ]
     };
-    Numbers { heads, rows: slices.iter().enumerate().map(row).collect() }
+    Numbers { heads, rows: slices.iter().enumerate().map(row).collect(), is_words: false }
 }

@@ -11,8 +11,8 @@ use crate::counted::{counted, grouped};
 use crate::metrics::Statistic;
 use crate::metrics::report::Report;
 use crate::metrics::users::UsersReport;
-use crate::run::{Run, State};
 use crate::quantity::{TimeUnit, duration, duration_us};
+use crate::run::{Run, State};
 
 /// A number with the digits that people read.
 pub(super) fn number(value: f64) -> String {

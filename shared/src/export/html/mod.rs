@@ -10,10 +10,13 @@ mod by_period;
 mod by_slice;
 mod chart;
 mod facts;
+mod lateness;
 mod lives;
 mod page;
 mod scale;
 mod series;
+mod spread;
+mod still;
 mod timeline;
 mod words;
 
@@ -126,7 +129,7 @@ fn page(run: &Run, report: &Report) -> Page {
         }
         None => {
             let slices = report.slices.as_deref().unwrap_or_default();
-            let dashboards = by_slice::dashboards(report, slices);
+            let dashboards = by_slice::dashboards(run, report, slices);
             (by_slice::span(slices), dashboards, by_slice::numbers(slices), "slice")
         }
     };
@@ -186,7 +189,7 @@ mod tests {
     fn users_have_the_four_dashboards() {
         let run = Run::read(&sample_users::log(1, 9)).expect("a log");
         let page = written(&run, None);
-        for id in ["performance", "cache", "users", "limits"] {
+        for id in ["performance", "cache", "users", "limits", "lateness", "fidelity"] {
             assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
         }
         let data = data(&page);
@@ -199,7 +202,10 @@ mod tests {
             }
         }
         assert_eq!(data["timeline"]["row"].as_array().map(Vec::len), Some(run.requests.len()));
-        assert_eq!(page.matches("class=\"chart").count(), page.matches("<figcaption>").count());
+        let figures = ["class=\"chart", "class=\"still"].map(|class| page.matches(class).count());
+        let stills = page.matches("class=\"stills\"").count();
+        let captions = page.matches("<figcaption>").count();
+        assert_eq!(figures.iter().sum::<usize>() - stills, captions);
     }
 
     #[test]
@@ -216,7 +222,7 @@ mod tests {
     fn a_run_without_users_has_its_own_dashboards() {
         let run = Run::read(&sample::log(1, 200)).expect("a log");
         let page = written(&run, None);
-        for id in ["performance", "cache", "outcomes"] {
+        for id in ["overview", "latency", "throughput", "cache", "slo", "lateness", "fidelity"] {
             assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
         }
         let sent: u64 = data(&page)["charts"]

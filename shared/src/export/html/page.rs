@@ -9,6 +9,7 @@ use std::fmt::{self, Write};
 use serde::Serialize;
 
 use super::chart::{Chart, ChartData, Span};
+use super::still::Still;
 use super::timeline::{Timeline, TimelineData};
 use super::words::{Shown, rounded, script_json};
 
@@ -76,7 +77,7 @@ impl Card {
 }
 
 /// A group of charts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Dashboard {
     /// Its place in the page's links.
     pub(super) id: &'static str,
@@ -86,6 +87,10 @@ pub(super) struct Dashboard {
     pub(super) note: String,
     /// Charts over periods.
     pub(super) charts: Vec<Chart>,
+    /// Charts over values.
+    pub(super) stills: Vec<Still>,
+    /// A table under them.
+    pub(super) table: Option<Numbers>,
     /// The users, in one of them.
     pub(super) timeline: Option<Timeline>,
 }
@@ -97,6 +102,24 @@ pub(super) struct Numbers {
     pub(super) heads: Vec<&'static str>,
     /// Its cells.
     pub(super) rows: Vec<Vec<String>>,
+    /// Whether they are words rather than numbers.
+    pub(super) is_words: bool,
+}
+
+impl Numbers {
+    fn draw(&self, out: &mut String) -> fmt::Result {
+        let class = if self.is_words { "wide words" } else { "wide" };
+        write!(out, "<div class=\"{class}\"><table><tr>")?;
+        self.heads.iter().try_for_each(|head| write!(out, "<th>{}</th>", Shown(head)))?;
+        out.push_str("</tr>\n");
+        for row in &self.rows {
+            out.push_str("<tr>");
+            row.iter().try_for_each(|cell| write!(out, "<td>{}</td>", Paragraph(cell)))?;
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</table></div>\n");
+        Ok(())
+    }
 }
 
 /// What the script reads.
@@ -120,7 +143,7 @@ impl Page {
         self.facts(&mut out)?;
         let mut number = 0;
         for dashboard in &self.dashboards {
-            let Dashboard { id, title, note, charts, timeline } = dashboard;
+            let Dashboard { id, title, note, charts, stills, table, timeline } = dashboard;
             write!(out, "<section id=\"{id}\"><h2>{}</h2>", Shown(title))?;
             if !note.is_empty() {
                 write!(out, "<p class=\"dim\">{}</p>", Paragraph(note))?;
@@ -129,6 +152,14 @@ impl Page {
             for chart in charts {
                 chart.draw(number, &self.span, &mut out)?;
                 number += 1;
+            }
+            if !stills.is_empty() {
+                out.push_str("<div class=\"stills\">\n");
+                stills.iter().try_for_each(|still| still.draw(&mut out))?;
+                out.push_str("</div>\n");
+            }
+            if let Some(table) = table.as_ref().filter(|table| !table.rows.is_empty()) {
+                table.draw(&mut out)?;
             }
             if let Some(timeline) = timeline {
                 timeline.draw(&self.span, &mut out)?;
@@ -188,20 +219,10 @@ impl Page {
     }
 
     fn foot(&self, out: &mut String) -> fmt::Result {
-        if let Some(Numbers { heads, rows }) = &self.numbers {
-            write!(
-                out,
-                "<details><summary>Numbers by {}</summary><div class=\"wide\"><table><tr>",
-                Shown(self.slot)
-            )?;
-            heads.iter().try_for_each(|head| write!(out, "<th>{}</th>", Shown(head)))?;
-            out.push_str("</tr>\n");
-            for row in rows {
-                out.push_str("<tr>");
-                row.iter().try_for_each(|cell| write!(out, "<td>{}</td>", Shown(cell)))?;
-                out.push_str("</tr>\n");
-            }
-            out.push_str("</table></div></details>\n");
+        if let Some(numbers) = &self.numbers {
+            write!(out, "<details><summary>Numbers by {}</summary>", Shown(self.slot))?;
+            numbers.draw(out)?;
+            out.push_str("</details>\n");
         }
         let charts = self.dashboards.iter().flat_map(|dashboard| &dashboard.charts);
         let mut timelines = self.dashboards.iter().filter_map(|one| one.timeline.as_ref());
@@ -260,7 +281,11 @@ mod tests {
             dashboards: Vec::new(),
             span: Span { start_s: 0.0, end_s: 1.0, slots: vec![(0.0, 1.0)] },
             slot: "period",
-            numbers: Some(Numbers { heads: vec!["n"], rows: vec![vec![words.to_owned()]] }),
+            numbers: Some(Numbers {
+                heads: vec!["n"],
+                rows: vec![vec![words.to_owned()]],
+                is_words: false,
+            }),
         }
     }
 

@@ -1,0 +1,473 @@
+//! What differs between runs, by how much, and how surely.
+//!
+//! Every figure is the report's. Its difference and ratio come with the interval of a bootstrap:
+//! requests are drawn in pairs where both runs sent the same plan ([`pairing()`]), else each run's
+//! by themselves. A figure of which a run has only one (a rate over the whole of it) has no
+//! interval, and a figure that a run lacks has no difference: neither is guessed. Rank tests say
+//! whether values moved at all, whatever the tails do. Requests of one run share queues, so the
+//! truth is somewhat wider than an interval, one run says nothing about another day, and of many
+//! figures a few are clear by chance: the words of every output say so.
+
+mod figures;
+mod paired;
+mod pairing;
+mod ranks;
+mod setup;
+
+use serde::Serialize;
+
+pub use self::figures::Good;
+use self::figures::{Number, Ratio};
+pub use self::paired::{Pairs, Parts, ratio_difference};
+pub use self::pairing::{Pairing, pairing};
+pub use self::ranks::{RankTest, mann_whitney, signed_rank};
+pub use self::setup::{Differs, setup};
+use super::Ranked;
+use super::bootstrap::{CONFIDENCE, Difference, RESAMPLES, difference};
+use super::gate::Judged;
+use super::report::Report;
+use super::slo::Goals;
+use crate::run::Run;
+
+/// Version of the comparison's JSON; raised when a key changes its meaning or disappears.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What every output says under a comparison.
+pub const CAUTION: &str = "Intervals are 95 % bootstrap intervals with requests taken as \
+                           independent. They share queues, so the truth is somewhat wider; one run \
+                           says nothing about another day; and of many figures one in twenty is \
+                           clear by chance.";
+
+/// Runs held against one of them.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Comparison {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Share of the resamples within an interval.
+    pub confidence: f64,
+    /// How many resamples there were.
+    pub resamples: usize,
+    /// The run that the others are held against.
+    pub base: Side,
+    /// The others.
+    pub runs: Vec<Against>,
+    /// What was asked to fail, and whether it did.
+    pub gates: Vec<Judged>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Side {
+    /// What it is called where it was given, as a rule its file.
+    pub name: String,
+    /// Its unique name.
+    pub id: String,
+    /// Wall clock at the schedule's zero.
+    pub started_unix_ns: u64,
+    /// Its trace's name.
+    pub trace: String,
+    /// Requests that left.
+    pub sent: u64,
+    /// Requests that succeeded.
+    pub ok: u64,
+    /// Whether the measurement is valid.
+    pub schedule_held: bool,
+    /// Why not.
+    pub reasons: Vec<String>,
+}
+
+/// One run against the base.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Against {
+    /// The run.
+    pub run: Side,
+    /// Whether its requests are those of the base.
+    pub pairing: Pairing,
+    /// What was run differently.
+    pub setup: Vec<Differs>,
+    /// Whether values moved.
+    pub moved: Vec<Moved>,
+    /// The figures.
+    pub figures: Vec<Compared>,
+}
+
+/// Whether the values of a number moved.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Moved {
+    /// Its key in the report.
+    pub name: &'static str,
+    /// Its name for people.
+    #[serde(skip)]
+    pub label: String,
+    /// What its ranks say.
+    #[serde(flatten)]
+    pub test: RankTest,
+}
+
+/// One figure of two runs.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Compared {
+    /// Its key in the report: a number and its statistic, or the number.
+    pub name: String,
+    /// Its name for people, with its unit.
+    #[serde(skip)]
+    pub label: String,
+    /// Whether people see it without asking for all.
+    #[serde(skip)]
+    pub is_main: bool,
+    /// Whether it is a share of one.
+    #[serde(skip)]
+    pub is_share: bool,
+    /// Which direction is good.
+    pub good: Good,
+    /// Of the base; null where it has none.
+    pub base: Option<f64>,
+    /// Of the new run.
+    pub new: Option<f64>,
+    /// New less base.
+    pub difference: Option<f64>,
+    /// New divided by base; null where that is zero.
+    pub ratio: Option<f64>,
+    /// Lowest and highest plausible difference; null where one run says nothing about chance.
+    pub difference_interval: Option<(f64, f64)>,
+    /// The same of the ratio.
+    pub ratio_interval: Option<(f64, f64)>,
+    /// What that means.
+    pub verdict: Verdict,
+}
+
+/// What a difference means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The new run is better, and not by chance.
+    Better,
+    /// It is worse, and not by chance.
+    Worse,
+    /// They differ, not by chance, and neither is better for it.
+    Differs,
+    /// Chance explains it.
+    Unclear,
+    /// It cannot be told: there is no interval.
+    Unknown,
+}
+
+impl Verdict {
+    /// It in a word; none where nothing is known.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Differs => "differs",
+            Self::Unclear => "unclear",
+            Self::Unknown => "",
+        }
+    }
+
+    fn of(found: &Difference, good: Good) -> Self {
+        match good {
+            _ if !found.is_clear() => Self::Unclear,
+            Good::Neither => Self::Differs,
+            Good::Less if found.change() < 0.0 => Self::Better,
+            Good::More if found.change() > 0.0 => Self::Better,
+            Good::Less | Good::More => Self::Worse,
+        }
+    }
+}
+
+/// A run that is compared: its name, its columns and its numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// What it is called, as a rule its file.
+    pub name: &'a str,
+    /// The run.
+    pub run: &'a Run,
+    /// Its report, of the whole run.
+    pub report: &'a Report,
+}
+
+/// Holds runs against a base; `goals` are those of all of them. Gates are judged by others.
+#[must_use]
+pub fn compare(base: Subject<'_>, others: &[Subject<'_>], goals: &Goals) -> Comparison {
+    Comparison {
+        schema_version: SCHEMA_VERSION,
+        confidence: CONFIDENCE,
+        resamples: RESAMPLES,
+        base: side(base),
+        runs: others.iter().map(|&other| against(base, other, goals)).collect(),
+        gates: Vec::new(),
+    }
+}
+
+fn side(subject: Subject<'_>) -> Side {
+    let Subject { name, report, .. } = subject;
+    Side {
+        name: name.to_owned(),
+        id: report.run.id.clone(),
+        started_unix_ns: report.run.started_unix_ns,
+        trace: report.run.trace.name.clone(),
+        sent: report.schedule.sent,
+        ok: report.outcomes.ok,
+        schedule_held: report.verdict.schedule_held,
+        reasons: report.verdict.reasons.clone(),
+    }
+}
+
+/// One run against the base.
+#[must_use]
+pub fn against(base: Subject<'_>, new: Subject<'_>, goals: &Goals) -> Against {
+    let pairing = pairing(base.run, new.run);
+    let (mut moved, mut figures) = (Vec::new(), Vec::new());
+    for number in Number::all() {
+        let values = Values::of(number, [base.run, new.run], pairing.paired);
+        moved.extend(values.moved().map(|test| Moved {
+            name: number.name(),
+            label: number.label(),
+            test,
+        }));
+        figures.extend(number.figures().iter().map(|&(figure, suffix)| Compared {
+            label: format!("{} {suffix}", number.label()),
+            is_main: number.is_main() && matches!(suffix, "p50" | "p90" | "p99"),
+            ..Compared::of(
+                format!("{}.{suffix}", number.name()),
+                number.good(),
+                values.difference(figure),
+                values.each(figure),
+            )
+        }));
+    }
+    for ratio in Ratio::ALL {
+        let [one, other] = [base.run, new.run].map(|run| ratio.parts(run, goals));
+        let found = ratio_difference(&one, &other, pairing.paired);
+        let each = [base.report, new.report].map(|report| share(report, ratio));
+        figures.push(Compared {
+            label: ratio.label().to_owned(),
+            is_main: each.iter().any(Option::is_some),
+            is_share: true,
+            ..Compared::of(ratio.name().to_owned(), ratio.good(), found, each)
+        });
+    }
+    figures.extend(rates(base.report, new.report));
+    let setup = setup(base.run, new.run);
+    Against { run: side(new), pairing, setup, moved, figures }
+}
+
+fn share(report: &Report, ratio: Ratio) -> Option<f64> {
+    match ratio {
+        Ratio::Errors => report.outcomes.error_rate,
+        Ratio::Goodput => report.slo.goodput_share,
+        Ratio::Reported => report.cache.reported_hit_rate,
+        Ratio::Ideal => report.cache.ideal_hit_rate,
+    }
+}
+
+/// Figures of which a run has one each.
+fn rates(base: &Report, new: &Report) -> Vec<Compared> {
+    let of = |report: &Report| {
+        let rates = &report.throughput;
+        [
+            rates.requests_per_s,
+            rates.input_tokens_per_s,
+            rates.output_tokens_per_s,
+            report.slo.goodput_rps,
+        ]
+    };
+    let names = [
+        ("requests_per_s", "requests/s"),
+        ("input_tokens_per_s", "input tokens/s"),
+        ("output_tokens_per_s", "output tokens/s"),
+        ("goodput_rps", "good requests/s"),
+    ];
+    let both = of(base).into_iter().zip(of(new));
+    let row = |((name, label), (base, new)): ((&str, &str), (Option<f64>, Option<f64>))| Compared {
+        label: label.to_owned(),
+        is_main: base.or(new).is_some(),
+        ..Compared::of(name.to_owned(), Good::More, None, [base, new])
+    };
+    names.into_iter().zip(both).map(row).collect()
+}
+
+/// The values of a number in both runs.
+enum Values {
+    Paired(Pairs),
+    Apart(Ranked, Ranked),
+}
+
+impl Values {
+    fn of(number: Number, [base, new]: [&Run; 2], paired: bool) -> Self {
+        let (one, other) = (number.values(base), number.values(new));
+        if paired {
+            return Self::Paired(Pairs::new(one, other));
+        }
+        let ranked = |values: Vec<Option<f64>>| -> Ranked {
+            values.into_iter().flatten().collect::<Vec<f64>>().into()
+        };
+        Self::Apart(ranked(one), ranked(other))
+    }
+
+    fn difference(&self, figure: super::bootstrap::Figure) -> Option<Difference> {
+        match self {
+            Self::Paired(pairs) => pairs.difference(figure),
+            Self::Apart(one, other) => difference(one, other, figure),
+        }
+    }
+
+    /// The figure of each, where only one has it.
+    fn each(&self, figure: super::bootstrap::Figure) -> [Option<f64>; 2] {
+        let both = match self {
+            Self::Paired(pairs) => pairs.ranked().each_ref(),
+            Self::Apart(one, other) => [one, other],
+        };
+        both.map(|ranked| figure.of(ranked))
+    }
+
+    fn moved(&self) -> Option<RankTest> {
+        match self {
+            Self::Paired(pairs) => signed_rank(pairs),
+            Self::Apart(one, other) => mann_whitney(one, other),
+        }
+    }
+}
+
+impl Compared {
+    fn of(
+        name: String,
+        good: Good,
+        found: Option<Difference>,
+        [base, new]: [Option<f64>; 2],
+    ) -> Self {
+        let both = base.zip(new);
+        let found = found.filter(|_| both.is_some());
+        Self {
+            label: name.clone(),
+            name,
+            is_main: false,
+            is_share: false,
+            good,
+            base,
+            new,
+            difference: both.map(|(base, new)| new - base),
+            ratio: both.filter(|(base, _)| *base != 0.0).map(|(base, new)| new / base),
+            difference_interval: found.map(|found| found.absolute),
+            ratio_interval: found
+                .and_then(|found| found.relative)
+                .map(|(low, high)| (low + 1.0, high + 1.0)),
+            verdict: found.map_or(Verdict::Unknown, |found| Verdict::of(&found, good)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ReportOptions, report};
+    use super::*;
+    use crate::log::sample::{self, Sample};
+
+    fn read(sample: &Sample) -> (Run, Report) {
+        let run = Run::read(&sample.bytes()).expect("a log");
+        let slo = Some(Goals::parse("ttft:120").expect("a goal"));
+        let report = report(&run, &ReportOptions { slo, ..ReportOptions::default() });
+        (run, report)
+    }
+
+    fn compared(base: &Sample, new: &Sample) -> Against {
+        let (base, new) = (read(base), read(new));
+        let goals = Goals::parse("ttft:120").expect("a goal");
+        against(
+            Subject { name: "base", run: &base.0, report: &base.1 },
+            Subject { name: "new", run: &new.0, report: &new.1 },
+            &goals,
+        )
+    }
+
+    #[test]
+    fn comparisons_fit_their_schema() {
+        let schema = include_str!("../../../compare.schema.json");
+        let schema: serde_json::Value = serde_json::from_str(schema).expect("JSON");
+        let (base, new) = (read(&sample::sample(1, 60)), read(&sample::sample(2, 50)));
+        let empty = read(&Sample::new());
+        let subject = |run, report| Subject { name: "x", run, report };
+        let others = [subject(&new.0, &new.1), subject(&empty.0, &empty.1)];
+        let goals = Goals::parse("ttft:120").expect("a goal");
+        let mut found = compare(subject(&base.0, &base.1), &others, &goals);
+        let gates = [super::super::gate::Gate::parse("ttft_ms.p99 > 8").expect("a gate")];
+        let judging = super::super::gate::Judging { name: "x", report: &empty.1 };
+        found.gates = super::super::gate::judge(&gates, judging, None, false);
+        let json = serde_json::to_value(&found).expect("JSON");
+        assert_eq!(json["gates"].as_array().map(Vec::len), Some(2));
+        super::super::checks::check(&schema, &json, &schema, "comparison");
+    }
+
+    fn row<'a>(found: &'a Against, name: &str) -> &'a Compared {
+        found.figures.iter().find(|row| row.name == name).expect("a row of this name")
+    }
+
+    #[test]
+    fn every_figure_is_the_reports() {
+        let (one, other) = (sample::sample(1, 300), sample::sample(2, 200));
+        let found = compared(&one, &other);
+        assert!(!found.pairing.paired);
+        for (name, sample) in [("base", &one), ("new", &other)] {
+            let json = serde_json::to_value(read(sample).1).expect("JSON");
+            for section in ["latency", "throughput", "outcomes", "cache", "slo", "schedule"] {
+                for row in &found.figures {
+                    let pointer = format!("/{section}/{}", row.name.replace('.', "/"));
+                    let Some(value) = json.pointer(&pointer) else { continue };
+                    let own = if name == "base" { row.base } else { row.new };
+                    match (value.as_f64(), own) {
+                        (Some(theirs), Some(own)) => {
+                            assert!((theirs - own).abs() <= 1e-9 * theirs.abs(), "{pointer}");
+                        }
+                        (theirs, own) => assert_eq!(theirs, own, "{pointer}"),
+                    }
+                }
+            }
+        }
+        assert!(row(&found, "ttft_ms.p99").difference_interval.is_some());
+        assert_eq!(row(&found, "requests_per_s").difference_interval, None, "one of each");
+        assert!(found.moved.iter().all(|moved| moved.test.test == "mann_whitney_u"));
+    }
+
+    #[test]
+    fn a_run_does_not_differ_from_itself() {
+        let one = sample::sample(1, 300);
+        let found = compared(&one, &one);
+        assert!(found.pairing.paired && found.setup.is_empty());
+        for row in &found.figures {
+            assert!(matches!(row.verdict, Verdict::Unclear | Verdict::Unknown), "{row:?}");
+            assert_eq!(row.base, row.new, "{}", row.name);
+            let wide = |(low, high): (f64, f64)| high - low > 1e-9;
+            assert!(!row.difference_interval.is_some_and(wide), "paired: {row:?}");
+        }
+        for moved in &found.moved {
+            assert_eq!(moved.test.p_value, 1.0, "{moved:?}");
+        }
+    }
+
+    #[test]
+    fn a_slower_server_is_found_out_and_a_missing_number_is_not_zero() {
+        let slower = |by: i64| {
+            let mut sample = Sample::new();
+            for k in 0..80 {
+                let sent = sample.send(k * 1_000_000);
+                let first = (k + 20 + k % 17) * 1_000_000 + by;
+                sample.chunks(sent, &[first, first + 9_000_000]);
+                sample.done(sent, first + 9_000_000, crate::log::Class::Ok);
+            }
+            sample
+        };
+        let found = compared(&slower(0), &slower(2_000_000));
+        let ttft = row(&found, "ttft_ms.p50");
+        assert_eq!((ttft.verdict, ttft.difference), (Verdict::Worse, Some(2.0)), "{ttft:?}");
+        assert_eq!(row(&found, "itl_ms.p50").verdict, Verdict::Unclear);
+        let cached = row(&found, "reported_hit_rate");
+        assert_eq!((cached.base, cached.difference, cached.ratio), (None, None, None));
+        assert_eq!(cached.verdict, Verdict::Unknown);
+        let errors = row(&found, "error_rate");
+        assert_eq!((errors.base, errors.difference, errors.ratio), (Some(0.0), Some(0.0), None));
+        let moved = found.moved.iter().find(|moved| moved.name == "ttft_ms").expect("values");
+        assert_eq!(moved.test.larger_share, 1.0);
+        assert!(moved.test.p_value < 1e-6);
+    }
+}

@@ -1,0 +1,236 @@
+//! The numbers that a gate may be about: those of the JSON report, by its own schema.
+//!
+//! A number is named by its place in the report (`latency.ttft_ms.p99`) or by the end of that which
+//! only one has (`ttft_ms.p99`); where several end alike, the one of the report's main sections is
+//! meant. What is no number of a report is refused with what is near.
+
+use serde_json::Value;
+
+use crate::log::Class;
+
+/// The report's own description, from which the names are.
+const SCHEMA: &str = include_str!("../../../report.schema.json");
+/// Stands in a place for any name.
+const ANY: &str = "*";
+/// Sections whose numbers are meant where others have some of the same name.
+const MAIN: [&str; 9] = [
+    "latency",
+    "schedule",
+    "outcomes",
+    "tokens",
+    "throughput",
+    "concurrency",
+    "cache",
+    "slo",
+    "fidelity",
+];
+/// How many near names are told.
+const NEAR_MAX: usize = 4;
+
+/// A number's place in the report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place(Vec<String>);
+
+impl Place {
+    /// The place that a name means.
+    ///
+    /// # Errors
+    /// In words, with what is near, if it means none or several.
+    pub(super) fn of(name: &str) -> Result<Self, String> {
+        let typed: Vec<&str> = name.split('.').collect();
+        let known = known();
+        let found: Vec<Self> = known.iter().filter_map(|place| place.named(&typed)).collect();
+        let main = || found.iter().filter(|place| place.is_main());
+        // Of a number and the part of a table that repeats it, the number.
+        let least = main().map(|place| place.0.len()).min().unwrap_or(0);
+        let main: Vec<&Self> = main().filter(|place| place.0.len() == least).collect();
+        match (main.as_slice(), found.as_slice()) {
+            ([one], _) => Ok((*one).clone()),
+            ([], [one]) => Ok(one.clone()),
+            ([], []) => Err(unknown(name, &typed, &known)),
+            ([], several) => Err(several_are(name, several.iter())),
+            (several, _) => Err(several_are(name, several.iter().copied())),
+        }
+    }
+
+    /// This place, if its end is what was typed; a name that stands for any is filled in.
+    fn named(&self, typed: &[&str]) -> Option<Self> {
+        let from = self.0.len().checked_sub(typed.len())?;
+        let fits = |(own, typed): (&String, &&str)| own == typed || own == ANY;
+        // Only what follows a name of our own may be any name.
+        if self.0[from] == ANY || !self.0[from..].iter().zip(typed).all(fits) {
+            return None;
+        }
+        let own = self.0[..from].iter().map(String::as_str);
+        let place = Self(own.chain(typed.iter().copied()).map(str::to_owned).collect());
+        let is_known = |name: &str| Class::ALL.iter().any(|class| class.name() == name);
+        let is_class = place.0.get(1).is_some_and(|name| name == "by_class");
+        (!is_class || place.0.last().is_some_and(|name| is_known(name))).then_some(place)
+    }
+
+    fn is_main(&self) -> bool {
+        self.0.first().is_some_and(|section| MAIN.contains(&section.as_str()))
+    }
+
+    /// Its value in a report's JSON; `None` where the report has none. A cause that did not occur
+    /// did so no times.
+    pub(super) fn value(&self, report: &Value) -> Option<f64> {
+        let value = report.pointer(&format!("/{}", self.0.join("/")));
+        let absent = self.0.get(1).is_some_and(|name| name == "by_class").then_some(0.0);
+        value.map_or(absent, Value::as_f64)
+    }
+
+    /// Whether it is a share of one, so that a limit may be given in per cent.
+    pub(super) fn is_share(&self) -> bool {
+        let last = self.0.last().map_or("", String::as_str);
+        ["rate", "share", "error"].iter().any(|end| {
+            last.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
+        })
+    }
+
+    /// Its end: the number and its statistic, as a comparison calls it.
+    pub(super) fn short(&self) -> String {
+        self.0[1.min(self.0.len() - 1)..].join(".")
+    }
+
+    /// What follows its values, as its name says.
+    pub(super) fn unit(&self) -> &'static str {
+        let ends = [("_per_s", "/s"), ("_rps", "/s"), ("_ms", " ms"), ("_us", " us"), ("_s", " s")];
+        let unit = |name: &String| ends.iter().find(|(end, _)| name.ends_with(end));
+        let is_count = self.0.last().is_some_and(|name| name == "count");
+        let found = self.0.iter().rev().take(2).find_map(unit).filter(|_| !is_count);
+        found.map_or("", |(_, unit)| unit)
+    }
+}
+
+fn several_are<'a>(name: &str, several: impl Iterator<Item = &'a Place>) -> String {
+    let names: Vec<String> = several.take(NEAR_MAX).map(|place| place.0.join(".")).collect();
+    format!("several numbers are called {name:?}; right would be one of them, like {}", {
+        names.join(", ")
+    })
+}
+
+fn unknown(name: &str, typed: &[&str], known: &[Place]) -> String {
+    let inside = |place: &&Place| {
+        place.is_main() && place.0.windows(typed.len() + 1).any(|w| w[..typed.len()] == *typed)
+    };
+    let figures: Vec<String> = known.iter().filter(inside).map(Place::short).collect();
+    if !figures.is_empty() {
+        let shown = ["p50", "p90", "p99", "mean", "max"];
+        let is_shown = |one: &&String| shown.iter().any(|end| one.ends_with(&format!(".{end}")));
+        let few: Vec<_> = figures.iter().filter(is_shown).take(NEAR_MAX + 1).cloned().collect();
+        let few = if few.is_empty() { figures } else { few };
+        return format!("{name:?} is several numbers; right would be one, like {}", few.join(", "));
+    }
+    let (first, last) = (typed[0].to_lowercase(), typed[typed.len() - 1]);
+    let is_near = |place: &&Place| {
+        let like =
+            |own: &String| own.starts_with(&first) || (first.len() > 3 && own.contains(&first));
+        let end = typed.len() < 2 || place.0.last().is_some_and(|own| own == last);
+        place.is_main() && end && place.0.iter().skip(1).any(like)
+    };
+    let near: Vec<String> = known.iter().filter(is_near).map(Place::short).take(NEAR_MAX).collect();
+    let near = if near.is_empty() {
+        "right would be like ttft_ms.p99, e2e_ms.p90, error_rate or output_tokens_per_s".to_owned()
+    } else {
+        format!("near it are {}", near.join(", "))
+    };
+    format!(
+        "no number of a report is called {name:?}; {near}; `onbeat report --format json` has all"
+    )
+}
+
+/// The place of every number in a report.
+fn known() -> Vec<Place> {
+    let schema: Value = serde_json::from_str(SCHEMA).expect("the schema is JSON");
+    let mut found = Vec::new();
+    gather(&schema, &schema, &mut Vec::new(), &mut found);
+    found
+}
+
+fn gather(root: &Value, schema: &Value, at: &mut Vec<String>, found: &mut Vec<Place>) {
+    let there =
+        schema["$ref"].as_str().and_then(|place| root.pointer(place.trim_start_matches('#')));
+    let schema = there.unwrap_or(schema);
+    let kinds = match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        kind => Vec::from_iter(kind.as_str()),
+    };
+    if kinds.iter().any(|kind| matches!(*kind, "number" | "integer")) {
+        found.push(Place(at.clone()));
+    }
+    for choice in schema["anyOf"].as_array().into_iter().flatten() {
+        gather(root, choice, at, found);
+    }
+    for way in ["anyOf", "oneOf", "allOf"] {
+        for inner in schema[way].as_array().into_iter().flatten() {
+            gather(root, inner, at, found);
+        }
+    }
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        at.push(name.clone());
+        gather(root, inner, at, found);
+        at.pop();
+    }
+    if schema["additionalProperties"].is_object() {
+        at.push(ANY.to_owned());
+        gather(root, &schema["additionalProperties"], at, found);
+        at.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(name: &str) -> String {
+        Place::of(name).expect(name).0.join(".")
+    }
+
+    #[test]
+    fn a_number_is_named_by_its_place_or_by_the_end_of_it() {
+        for (name, whole) in [
+            ("ttft_ms.p99", "latency.ttft_ms.p99"),
+            ("failures_as_infinite.ttft_ms.p99", "failures_as_infinite.ttft_ms.p99"),
+            ("error_rate", "outcomes.error_rate"),
+            ("reported_hit_rate", "cache.reported_hit_rate"),
+            ("host_stalls.count", "schedule.host_stalls.count"),
+            ("by_class.http_429", "outcomes.by_class.http_429"),
+            ("met.ttft_ms.share", "slo.met.ttft_ms.share"),
+            ("output_tokens_per_s", "throughput.output_tokens_per_s"),
+            ("users.queue_ms.p90", "users.queue_ms.p90"),
+            ("queue_ms.p90", "users.queue_ms.p90"),
+        ] {
+            assert_eq!(place(name), whole);
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_with_what_is_near() {
+        for (name, words) in [
+            ("ttft.p99", "near it are ttft_ms.p99"),
+            ("ttft_ms", "is several numbers; right would be one, like ttft_ms.mean, ttft_ms.p50"),
+            ("p99", "several numbers are called \"p99\""),
+            ("latencies", "right would be like ttft_ms.p99"),
+            ("by_class.no_such_class", "no number of a report"),
+            ("http_429", "no number of a report"),
+            ("", "no number of a report"),
+            ("verdict.schedule_held", "no number of a report"),
+        ] {
+            let error = Place::of(name).expect_err(name);
+            assert!(error.contains(words), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn units_are_in_the_names() {
+        let unit = |name: &str| Place::of(name).expect(name).unit();
+        assert_eq!(unit("ttft_ms.p99"), " ms");
+        assert_eq!(unit("lateness_us.max"), " us");
+        assert_eq!(unit("requests_per_s"), "/s");
+        assert_eq!(unit("ttft_ms.count"), "");
+        assert!(Place::of("error_rate").expect("one").is_share());
+        assert!(Place::of("met.ttft_ms.share").expect("one").is_share());
+        assert!(!Place::of("requests_per_s").expect("one").is_share());
+    }
+}
