@@ -18,7 +18,9 @@ pub struct Arguments {
     /// Run logs to open, or results of AIPerf, vllm bench or the Trace Replay Tester.
     #[arg(value_name = "RUN.beat")]
     pub runs: Vec<PathBuf>,
-    /// Panel to show first; `all` with --screenshot: a picture of each, in files of their own.
+    /// Panel to show first: Overview, Latency, Distribution, Shape, Throughput, Cache, SLO,
+    /// Lateness, Timeline, Users, Requests or Compare; `all` with --screenshot: a picture of each,
+    /// in files of their own.
     #[arg(long, value_name = "NAME", value_parser = panel)]
     pub panel: Option<PanelChoice>,
     /// Colours [default: as chosen last, at first as the system has them].
@@ -27,7 +29,8 @@ pub struct Arguments {
     /// Size of the window in points.
     #[arg(long, value_name = "WxH", default_value = "1280x800")]
     pub size: Size,
-    /// Range of time the numbers speak of, in seconds of the run.
+    /// Range of time the numbers speak of, in seconds of the run, for example 12.5..20, or 12.5..
+    /// for all from there on.
     #[arg(long, value_name = "A..B", value_parser = range, allow_hyphen_values = true)]
     pub range: Option<(f64, f64)>,
     /// Which requests the numbers speak of, for example 'ttft > 500ms && input > 8k'.
@@ -234,6 +237,11 @@ mod tests {
     fn the_declaration_is_sound() {
         use clap::CommandFactory as _;
         Arguments::command().debug_assert();
+        let help = Arguments::command().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for panel in panels::PANELS {
+            assert!(help.contains(panel.name), "{} is not in the help", panel.name);
+        }
     }
 
     #[test]

@@ -205,7 +205,9 @@ impl Problem {
             }
             Kind::Shrank | Kind::Cancelled => "Try again.".to_owned(),
             Kind::Replaced => "Try again to open the new one.".to_owned(),
-            Kind::Io(_) => "Check the disk or the network it is on, then try again.".to_owned(),
+            Kind::Io(_) => "Check that it is a plain file, and the disk or the network it is on; \
+                            then try again."
+                .to_owned(),
             Kind::Crashed => "Please report it, with the file if you may share it.".to_owned(),
         }
     }

@@ -36,8 +36,8 @@ fn opening(paths: Vec<PathBuf>) -> Play {
 /// A log whose header says that a later version must read it.
 fn newer() -> Vec<u8> {
     let mut bytes = sample::log(1, 20);
-    bytes[8] = 9;
-    bytes[10] = 7;
+    bytes[8] = 99;
+    bytes[10] = 98;
     let checksum = crc(&bytes[..60]);
     bytes[60..64].copy_from_slice(&checksum.to_le_bytes());
     bytes
@@ -192,7 +192,7 @@ fn what_is_no_log_gets_a_screen_and_the_window_stays_of_use() {
 fn a_newer_log_says_which_version_it_needs() {
     let folder = folder();
     let play = opening(vec![written(folder.path(), "newer.beat", &newer())]);
-    assert!(reads(&play, "Its format is version 9 and needs a reader of version 7 or later."));
+    assert!(reads(&play, "Its format is version 99 and needs a reader of version 98 or later."));
 }
 
 #[test]
