@@ -23,7 +23,7 @@ pub const FILE_HEADER_BYTES: usize = 64;
 pub const FILE_MARK: [u8; 8] = *b"\x89BEAT\r\n\x1A";
 
 /// What a run was asked to do, and where.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Manifest {
     /// Unique name of the run.
     pub run_id: String,
@@ -105,7 +105,7 @@ pub struct Manifest {
 }
 
 /// What a prefix cache of one size would have.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CacheSize {
     /// Tokens it holds.
     pub cache_tokens: u64,
@@ -114,7 +114,7 @@ pub struct CacheSize {
 }
 
 /// Requests that were sent before zero to warm the server; no statistic counts them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WarmUp {
     /// Wall clock when the first one could leave, nanoseconds since 1970; their times count from
     /// there.
@@ -126,7 +126,7 @@ pub struct WarmUp {
 }
 
 /// One request that was sent before zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WarmUpRequest {
     /// 1-based line or row of the trace.
     pub row: u64,
@@ -164,7 +164,7 @@ impl fmt::Display for WarmUp {
 }
 
 /// What the TLS sessions of a run had in common, and how they began.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tls {
     /// `TLS 1.3` or `TLS 1.2`.
     pub version: String,
@@ -236,7 +236,7 @@ impl Manifest {
 }
 
 /// A trace, by name and digest.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TraceSource {
     /// File name without its folder.
     pub name: String,
@@ -255,7 +255,7 @@ pub struct TraceSource {
 }
 
 /// The machine that sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Host {
     /// Host name.
     pub hostname: String,
@@ -268,7 +268,7 @@ pub struct Host {
 }
 
 /// How the cores waited.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pacing {
     /// Name of the way of waiting.
     pub kind: String,
@@ -283,7 +283,7 @@ pub struct Pacing {
 }
 
 /// How a run ended, as its writer saw it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Footer {
     /// The user stopped it.
     pub interrupted: bool,
@@ -309,7 +309,7 @@ pub struct Footer {
 }
 
 /// The two clocks at the end of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Closing {
     /// The run's clock, from the schedule's zero.
     pub time_ns: i64,
@@ -318,7 +318,7 @@ pub struct Closing {
 }
 
 /// What one core did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CoreTotals {
     /// Records it wrote.
     pub records: u64,

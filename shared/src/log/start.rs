@@ -11,7 +11,7 @@ use crate::counted::{agreeing, counted};
 
 /// Which part of a plan a log is about. The log's `Numbers` blocks say which number each of its
 /// requests has in the whole plan; a user-driven run has none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ShardFacts {
     /// Its number, from 0.
     pub index: u32,
@@ -24,7 +24,7 @@ pub struct ShardFacts {
 }
 
 /// The instant that is the schedule's zero, if the user named one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Start {
     /// The zero, in nanoseconds since 1970: what this machine's wall clock showed then.
     pub at_unix_ns: u64,
@@ -35,7 +35,7 @@ pub struct Start {
 }
 
 /// How wrong a wall clock may be, as its kernel says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClockState {
     /// Whether something steers it and says that it is right.
     pub synchronised: bool,
@@ -46,7 +46,7 @@ pub struct ClockState {
 }
 
 /// What a merged log was made from.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Merged {
     /// How many shards share the plan.
     pub shards: u32,
@@ -60,7 +60,7 @@ pub struct Merged {
 }
 
 /// One machine's part of a merged log.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostPart {
     /// The shard it sent.
     pub shard: u32,

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Options and facts of a user-driven run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct UserFacts {
     /// Length of an assessment period, in nanoseconds.
@@ -52,7 +52,7 @@ pub struct UserFacts {
 }
 
 /// Budgets and limits; 0 is none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct UserLimits {
     /// Requests in flight.
@@ -80,7 +80,7 @@ pub struct UserLimits {
 }
 
 /// When requests leave.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct UserTiming {
     /// `think-only`, `original` or `api-scaled`.
@@ -106,7 +106,7 @@ pub struct UserTiming {
 }
 
 /// What prompts are made of.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct UserPrompts {
     /// Share of the tool and system tokens that all users have in common.
@@ -126,7 +126,7 @@ pub struct UserPrompts {
 }
 
 /// Goals of the end-of-test summary.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct UserGoals {
     /// `--slo-ttft`, in nanoseconds.
@@ -136,7 +136,7 @@ pub struct UserGoals {
 }
 
 /// The conversations that could be played.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct PoolFacts {
     /// Fewest requests of a conversation.

@@ -15,7 +15,7 @@ use super::selection::Selection;
 use super::slo;
 
 /// One duration, failures as infinite.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Adjusted {
     /// Values and failures together.
     pub count: u64,
@@ -48,7 +48,7 @@ pub struct Adjusted {
 }
 
 /// Durations of all requests that ended by themselves, failures as infinite.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct FailuresAsInfinite {
     /// First token − sent.
     pub ttft_ms: Option<Adjusted>,

@@ -59,7 +59,7 @@ pub struct Curves {
 }
 
 /// Requests at once, weighted by time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Concurrency {
     /// From sending to end.
     pub effective: Option<TimeWeighted>,

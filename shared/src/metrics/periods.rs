@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::quantile::Statistic;
 
 /// One assessment period.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Period {
     /// From 1.
     pub number: u32,
@@ -70,7 +70,7 @@ pub struct Period {
 }
 
 /// Users by state; the three sum to the total.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct UserStates {
     /// All of them.
     pub total: u32,
@@ -83,7 +83,7 @@ pub struct UserStates {
 }
 
 /// Requests of one period.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct PeriodRequests {
     /// Sent in it (the tool's `requests_launched`).
     pub sent: u64,
@@ -120,7 +120,7 @@ pub struct PeriodRequests {
 }
 
 /// Tokens of one period, of all requests that got any, whatever became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct PeriodTokens {
     /// Prompt tokens of requests whose first token came in it.
     pub input: u64,
@@ -136,7 +136,7 @@ pub struct PeriodTokens {
 }
 
 /// Prefix cache of one period; `None` where no request completed its prefill in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct PeriodCache {
     /// Σ ideal cached tokens: the longest prefix that an endless cache has.
     pub ideal_cached_tokens: u64,
@@ -160,7 +160,7 @@ pub struct PeriodCache {
 }
 
 /// Requests that meet the goals of the end-of-test summary. A goal that was not set is met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct GoalCounts {
     /// Successful requests with a first token.
     pub of_requests: u64,
@@ -180,7 +180,7 @@ pub struct GoalCounts {
 }
 
 /// A decision of the ramp.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RampFacts {
     /// The TTFT that it compared.
     pub ttft_ms: Option<f64>,

@@ -17,7 +17,7 @@ pub const EXACT_VALUES_MAX: usize = 10_000_000;
 const SHARES: [f64; 11] = [0.01, 0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99, 0.999, 0.9999];
 
 /// One distribution as the fixed set of numbers that outputs show.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Statistic {
     /// How many values.
     pub count: u64,

@@ -21,7 +21,7 @@ pub struct Steps {
 }
 
 /// Statistics of a step function over a window, weighted by time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TimeWeighted {
     /// Mean over time.
     pub mean: f64,

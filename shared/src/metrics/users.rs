@@ -15,7 +15,7 @@ use crate::log::StepFlags;
 use crate::run::{Left, Run, User};
 
 /// Users of a run, and what became of them and their requests.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct UsersReport {
     /// Users that started.
     pub users: u64,
@@ -59,7 +59,7 @@ pub struct UsersReport {
 }
 
 /// Goals of the end-of-test summary; shares are of `counts.of_requests`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct UsersSlo {
     /// TTFT at most.
     pub ttft_limit_ms: Option<f64>,
