@@ -3,9 +3,10 @@
 //! still. Where a system does not let a test make such trouble, it says so in a line.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
 
+use onbeat::clock::monotonic_ns;
 use onbeat::conductor::Watch;
 use onbeat::replayer::Stop;
 use onbeat::replayer::counters::Snapshot;
@@ -249,19 +250,23 @@ fn a_server_that_goes_away_and_comes_back_costs_the_requests_of_that_time() {
     }
 }
 
-/// A program whose every write waits for its tracer, once that is stopped.
-struct Traced(std::process::Child);
+/// A process that ends with its test.
+struct Running(Child);
 
-impl Traced {
+impl Running {
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.0), signal).expect("it is there");
     }
 }
 
-impl Drop for Traced {
+impl Drop for Running {
     fn drop(&mut self) {
-        self.signal(Signal::CONT);
-        let _ = self.0.wait();
+        // Whoever is stopped is woken up to end; who has ended already is nobody's.
+        if self.0.try_wait().is_ok_and(|ended| ended.is_none()) {
+            self.signal(Signal::CONT);
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
     }
 }
 
@@ -273,48 +278,86 @@ fn requests_leave_while_the_log_s_writer_is_stopped_and_all_are_in_the_log() {
     }
     for driver in drivers() {
         // A test that was away too long to stop the writer in time tries again.
-        let held = (0..5).any(|_| stopped_writer(driver.name(), REQUESTS));
-        assert!(held, "{}: the writer was never stopped in time", driver.name());
+        let mut tries = (0..5).map(|_| stopped_writer(driver.name(), REQUESTS));
+        match tries.find(|tried| *tried != Ok(false)) {
+            Some(Ok(_)) => {}
+            Some(Err(why)) => return left_out(&why),
+            None => panic!("{}: the writer was never stopped in time", driver.name()),
+        }
     }
 }
 
 /// Whether the writer could be stopped before everything was sent; then all that is said of that
-/// holds.
-fn stopped_writer(driver: &str, requests: usize) -> bool {
-    let server = Arc::new(Noting::start());
+/// holds. An error is that it cannot be stopped here.
+fn stopped_writer(driver: &str, requests: usize) -> Result<bool, String> {
+    let server = Noting::start();
     let place = Place::new(&mooncake(requests, 5, 10, 2));
-    let first = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=write"];
-    let more = ["--driver", driver, "--ui", "none"];
-    let mut command = place.command(&first, &server.url(), &more);
-    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut traced = Traced(command.spawn().expect("it was there a moment ago"));
-    let wait_for = |count: usize| {
-        let server = Arc::clone(&server);
-        ends(move || {
-            while server.count() < count {
-                std::thread::yield_now();
-            }
-        });
+    let mut command = place.command(&[], &server.url(), &["--driver", driver, "--ui", "none"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut program = Running(command.spawn().expect("it was compiled"));
+    patiently("requests", || (server.count() >= 20).then_some(()));
+    let tasks = PathBuf::from(format!("/proc/{}/task", program.0.id()));
+    let task = patiently("a thread that writes", || writer_of(&tasks));
+    let thread = task.file_name().expect("a number").to_string_lossy().into_owned();
+    // Of this thread alone every call waits for its tracer, and the tracer is stopped.
+    let mut command = Command::new("strace");
+    command.args(["-qq", "-o", "/dev/null", "-p", &thread]).stderr(Stdio::null());
+    let mut tracer = Running(command.spawn().expect("it was there a moment ago"));
+    let status = |line: &str| {
+        let text = std::fs::read_to_string(task.join("status")).unwrap_or_default();
+        let value = text.lines().find_map(|it| it.strip_prefix(line).map(str::trim_start));
+        value.map(str::to_owned)
     };
-    wait_for(20);
-    traced.signal(Signal::STOP);
+    let traced = patiently("a tracer", || match status("TracerPid:").as_deref() {
+        None => Some(Ok(false)),
+        Some("0") if tracer.0.try_wait().is_ok_and(|ended| ended.is_some()) => {
+            Some(Err("strace may not attach to a thread here".to_owned()))
+        }
+        Some("0") => None,
+        Some(_) => Some(Ok(true)),
+    })?;
+    if !traced {
+        return Ok(false);
+    }
+    tracer.signal(Signal::STOP);
+    let is_stopped = |it: String| it.starts_with('t');
+    patiently("a stop", || match status("State:") {
+        None => Some(()),
+        Some(state) => is_stopped(state).then_some(()),
+    });
     let early = server.count();
-    wait_for(requests);
+    patiently("all requests", || (server.count() == requests).then_some(()));
     let written = sent(&place.run().expect("a log from zero on"));
-    traced.signal(Signal::CONT);
-    let status = ends_of(&mut traced);
+    tracer.signal(Signal::CONT);
+    let code = program.0.wait().expect("it ends").code();
     let run = place.run().expect("a log");
     // Three: it was late, which other programs can make it.
-    assert!(matches!(status, Some(0 | 3)), "{status:?}");
+    assert!(matches!(code, Some(0 | 3)), "{code:?}");
     assert!(run.is_whole() && run.losses.is_empty(), "{:?}", run.warnings);
     assert_eq!((sent(&run), count(&run, Class::Ok)), (requests, requests));
-    if early == requests {
-        return false;
+    if early < requests {
+        assert!(written <= early, "{driver}: {written} were written of {early} while it stood");
     }
-    assert!(written < requests, "{driver}: the log had {written} while its writer was stopped");
-    true
+    Ok(early < requests)
 }
 
-fn ends_of(traced: &mut Traced) -> Option<i32> {
-    traced.0.wait().expect("it ends").code()
+/// The task of the thread that writes the log, if there is one.
+fn writer_of(tasks: &Path) -> Option<PathBuf> {
+    let tasks = std::fs::read_dir(tasks).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_writer = |task: &PathBuf| {
+        std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name == "onbeat-writer\n")
+    };
+    tasks.into_iter().find(is_writer)
+}
+
+/// Looks until there is something to be seen, for a minute at most.
+fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = monotonic_ns();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(monotonic_ns() - begun < 60_000_000_000, "there are no {what}");
+        std::thread::yield_now();
+    }
 }

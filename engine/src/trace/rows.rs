@@ -285,12 +285,10 @@ impl<'a> RowText<'a> {
             Value::Whole(number) => Ok(Some(*number)),
             // `512.0` and `5.12e2` are whole, and written so by some converters.
             Value::Fraction => {
-                let raw = self.raw(name);
-                let parts = decimal(raw, 3).ok().filter(|parts| parts % 1000 == 0);
-                let exact = raw.is_some_and(|raw| raw.len() <= 18);
-                parts
-                    .filter(|_| exact)
-                    .map(|parts| Some(i128::from(parts / 1000)))
+                let text = self.raw(name).and_then(|raw| std::str::from_utf8(raw).ok());
+                let number = text.and_then(|text| Decimal::parse(text).ok()?.whole());
+                number
+                    .map(|number| Some(number.into()))
                     .ok_or_else(|| self.wrong(name, "a whole number"))
             }
             Value::Text(_) | Value::Other => Err(self.wrong(name, "a whole number")),

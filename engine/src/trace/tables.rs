@@ -348,10 +348,9 @@ fn seconds(column: &'static str, text: &[u8]) -> Result<i64, Fault> {
 
 fn tokens(column: &'static str, text: &[u8]) -> Result<u32, Fault> {
     let number = std::str::from_utf8(text).ok().and_then(|text| Decimal::parse(text).ok());
-    let thousandths = number.and_then(|number| number.scaled(3).ok());
-    let whole = thousandths.filter(|number| number % 1_000 == 0).map(|number| number / 1_000);
     // The top value means "none" in a log.
-    whole
+    number
+        .and_then(Decimal::whole)
         .and_then(|whole| u32::try_from(whole).ok())
         .filter(|&tokens| tokens != u32::MAX)
         .ok_or_else(|| {
@@ -429,6 +428,10 @@ mod tests {
                 "line 2: field \"GeneratedTokens\": found ;",
             ),
             (format!("{burst}5,ChatGPT,-1,18\n"), "line 2: field \"Request tokens\": found -1"),
+            (
+                format!("{burst}5,ChatGPT,1,18.0001\n"),
+                "line 2: field \"Response tokens\": found 18.0001",
+            ),
             (
                 format!("{burst}5,ChatGPT,1,18\nNaN,x,1,1\n"),
                 "line 3: field \"Timestamp\": found NaN",

@@ -139,6 +139,14 @@ fn wrong_values_of_the_dialect_and_of_bodies_are_told_alike() {
         ("{\"timestamp\":0,\"messages\":[{}]}".into(), "found a message without role"),
         ("{\"timestamp\":0,\"payload\":{}}".into(), "field \"payload\": found {}"),
         (
+            "{\"timestamp\":0,\"input_length\":1e-30}".into(),
+            "field \"input_length\": found 1e-30; right would be a whole number",
+        ),
+        (
+            "{\"timestamp\":0,\"input_length\":1,\"output_length\":5.0001}".into(),
+            "field \"output_length\": found 5.0001",
+        ),
+        (
             "{\"model\":\"m\",\"prompt\":\"x\"}\n{\"model\":\"m\",\"prompt\":1,\"timestamp\":2}"
                 .into(),
             "line 1: field \"timestamp\": found nothing",

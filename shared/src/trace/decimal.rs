@@ -91,6 +91,16 @@ impl<'a> Decimal<'a> {
         i64::try_from(value).ok().ok_or(DecimalError::OutOfRange)
     }
 
+    /// The number, if it is a whole one of 64 bits: `512.0` and `5.12e2` are, `512.0001` and `1e-30`
+    /// are not.
+    #[must_use]
+    pub fn whole(self) -> Option<i64> {
+        let places = i64::try_from(self.whole.len()).ok()?.saturating_add(self.exponent);
+        let before = usize::try_from(places.max(0)).ok()?;
+        let mut behind = self.whole.iter().chain(self.fraction).skip(before);
+        if behind.all(|&digit| digit == b'0') { self.scaled(0).ok() } else { None }
+    }
+
     /// The number as a fraction in lowest terms.
     ///
     /// # Errors
@@ -265,6 +275,29 @@ mod tests {
         }
         for text in ["9223372036.854775808", "1e999", "-1e20", "9223372036.8547758075"] {
             assert_eq!(nanos(text), Err(DecimalError::OutOfRange), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_is_one_to_the_last_digit() {
+        for (text, expected) in [
+            ("512", Some(512)),
+            ("512.0", Some(512)),
+            ("-5.12e2", Some(-512)),
+            ("51200e-2", Some(512)),
+            ("0.000e-99", Some(0)),
+            ("0e999999999999999999999", Some(0)),
+            ("1.0000000000000000000000000000000000000", Some(1)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775808", None),
+            ("1e999", None),
+            ("512.0001", None),
+            ("512.00000000000000000000000000000001", None),
+            ("1e-30", None),
+            ("1e-999999999999999999999", None),
+            ("0.5", None),
+        ] {
+            assert_eq!(Decimal::parse(text).expect("a number").whole(), expected, "{text}");
         }
     }
 

@@ -302,6 +302,24 @@ fn bad_rows_and_columns_are_refused_with_their_place() {
 }
 
 #[test]
+fn tokens_are_whole_to_the_last_digit() {
+    let real = |last| -> ArrayRef { Arc::new(Float64Array::from(vec![130.0, 0.0, 7.0, last])) };
+    let tenths = |last: i128| -> ArrayRef {
+        let tenths = Decimal128Array::from(vec![1_300_000, 0, 70_000, last]);
+        Arc::new(tenths.with_precision_and_scale(20, 4).expect("room"))
+    };
+    let text = |last| -> ArrayRef { Arc::new(StringArray::from(vec!["130", "0", "7.0", last])) };
+    for good in [real(1.0), tenths(10_000), text("1e0")] {
+        let trace = loaded(&with("input_tokens", good)).expect("whole");
+        assert_eq!(essence(&trace), essence(&loaded(&plain()).expect("reads")));
+    }
+    for bad in [real(1.0001), real(1e-30), tenths(10_001), text("1.0001"), text("1e-30")] {
+        let words = loaded(&with("input_tokens", bad)).expect_err("it is not");
+        assert!(words.contains("input_tokens"), "{words}");
+    }
+}
+
+#[test]
 fn every_codec_and_page_layout_reads_alike() {
     let expected = essence(&loaded(&plain()).expect("reads"));
     let builder = WriterProperties::builder;

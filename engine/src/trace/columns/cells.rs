@@ -118,9 +118,18 @@ impl Number<'_> {
     pub(crate) fn whole(self) -> Option<i128> {
         match self {
             Self::Whole(value) => Some(value),
-            Self::Scaled { .. } | Self::Real(_) | Self::Text(_) => {
-                let thousandths = self.scaled(3)?;
-                (thousandths % 1_000 == 0).then_some(thousandths / 1_000)
+            Self::Scaled { digits, scale } => {
+                let factor = 10_i128.checked_pow(scale.unsigned_abs())?;
+                match scale {
+                    ..=0 => digits.checked_mul(factor),
+                    _ => (digits % factor == 0).then_some(digits / factor),
+                }
+            }
+            Self::Real(value) if value.fract() == 0.0 => self.scaled(0),
+            Self::Real(_) => None,
+            Self::Text(text) => {
+                let text = std::str::from_utf8(text).ok()?.trim();
+                Decimal::parse(text).ok()?.whole().map(i128::from)
             }
             Self::Null | Self::Instant(_) | Self::Beyond => None,
         }

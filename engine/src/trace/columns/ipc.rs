@@ -25,7 +25,8 @@ const CONTINUATION: [u8; 4] = [0xff; 4];
 const CLAIM_BYTES: u64 = 8;
 
 /// Whether the footer and all blocks that it names lie inside the file, and whether its
-/// dictionaries and the columns of these names may unpack to what they claim.
+/// dictionaries, the columns of these names together and each of the others may unpack to what they
+/// claim.
 ///
 /// # Errors
 /// What does not, in words.
@@ -81,32 +82,34 @@ fn check_block(
     let body = Body { file, start: start + u64::from(head_len), version: message.version() };
     if let Some(dictionary) = message.header_as_dictionary_batch() {
         let Some(batch) = dictionary.data() else { return Ok(()) };
-        let all = 0..batch.buffers().map_or(0, |buffers| buffers.len());
         let is_own =
             |field: &Field<'_>| field.dictionary().is_some_and(|it| it.id() == dictionary.id());
         let own = fields.into_iter().flatten().find(is_own).and_then(|field| field.name());
-        let name = format!(
-            "column {}",
-            own.map_or("inside of another".to_owned(), |name| shown(name.as_bytes()))
-        );
-        return body.add(&name, &batch, all, claims);
+        let owner = Owner { end: usize::MAX, name: own.unwrap_or(INSIDE), is_read: true };
+        return body.check(&batch, &[owner], claims);
     }
     let Some(batch) = message.header_as_record_batch() else { return Ok(()) };
     let mut texts = batch.variadicBufferCounts().into_iter().flatten();
-    let mut first = 0_usize;
+    let mut owners: Vec<Owner<'_>> = Vec::new();
     for field in fields.into_iter().flatten() {
-        let Some(end) = body.buffers_of(&field, &mut texts).and_then(|own| first.checked_add(own))
-        else {
-            return Ok(());
-        };
+        let first = owners.last().map_or(0, |owner| owner.end);
+        let end = body.buffers_of(&field, &mut texts).and_then(|own| first.checked_add(own));
         let name = field.name().unwrap_or_default();
-        if names.contains(&name) {
-            let name = format!("column {}", shown(name.as_bytes()));
-            body.add(&name, &batch, first..end, claims)?;
-        }
-        first = end;
+        // Of what is not known it is not known either where it ends.
+        let Some(end) = end else { break };
+        owners.push(Owner { end, name, is_read: names.contains(&name) });
     }
-    Ok(())
+    body.check(&batch, &owners, claims)
+}
+
+/// What a column is called that is inside another.
+const INSIDE: &str = "inside of another";
+
+/// A column with its buffers among those of a batch, up to the one at `end`.
+struct Owner<'a> {
+    end: usize,
+    name: &'a str,
+    is_read: bool,
 }
 
 /// Where the buffers of a message lie.
@@ -117,30 +120,35 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
-    /// Adds what these buffers of `batch` claim, when it is compressed.
-    fn add(
+    /// Adds what the buffers of columns that are read claim, and looks at each of the others: what
+    /// a damaged file says of its columns need not be what its reader makes of it.
+    fn check(
         &self,
-        name: &str,
         batch: &RecordBatch<'_>,
-        buffers: std::ops::Range<usize>,
+        owners: &[Owner<'_>],
         claims: &mut Claims,
     ) -> Result<(), String> {
         if batch.compression().is_none() {
             return Ok(());
         }
-        let all = batch.buffers().into_iter().flatten();
-        for buffer in all.skip(buffers.start).take(buffers.len()) {
+        for (number, buffer) in batch.buffers().into_iter().flatten().enumerate() {
             let packed = u64::try_from(buffer.length()).ok();
+            let packed = packed.and_then(|packed| packed.checked_sub(CLAIM_BYTES));
             let place = u64::try_from(buffer.offset()).ok();
             let place = place.and_then(|place| self.start.checked_add(place));
-            let (Some(packed), Some(place)) = (packed, place) else { return Ok(()) };
-            let Some(packed) = packed.checked_sub(CLAIM_BYTES) else { continue };
+            let (Some(packed), Some(place)) = (packed, place) else { continue };
             let mut claim = [0; 8];
             read(self.file, &mut claim, place)?;
             // Less than nothing: it is not compressed, or wrong.
             let unpacked = u64::try_from(i64::from_le_bytes(claim)).unwrap_or(0);
-            let added = claims.add(Page { unpacked, packed, values: 0 });
-            added.map_err(|words| format!("{name}: {words}"))?;
+            let part = Page { unpacked, packed, values: 0 };
+            let owner = owners.iter().find(|owner| number < owner.end);
+            let added = match owner {
+                Some(Owner { is_read: false, .. }) => Claims::default().add(part),
+                _ => claims.add(part),
+            };
+            let name = owner.map_or("nobody knows which", |owner| owner.name);
+            added.map_err(|words| format!("column {}: {words}", shown(name.as_bytes())))?;
         }
         Ok(())
     }
@@ -156,7 +164,8 @@ impl Body<'_> {
             return Some(2);
         }
         let (own, nested) = match field.type_type() {
-            Type::Null | Type::RunEndEncoded => (0, true),
+            Type::Null => (0, false),
+            Type::RunEndEncoded => (0, true),
             Type::Utf8 | Type::Binary | Type::LargeUtf8 | Type::LargeBinary => (3, false),
             Type::Utf8View | Type::BinaryView => {
                 (usize::try_from(texts.next()?).ok()?.checked_add(2)?, false)
