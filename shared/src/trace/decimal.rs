@@ -91,8 +91,8 @@ impl<'a> Decimal<'a> {
         i64::try_from(value).ok().ok_or(DecimalError::OutOfRange)
     }
 
-    /// The number, if it is a whole one of 64 bits: `512.0` and `5.12e2` are, `512.0001` and `1e-30`
-    /// are not.
+    /// The number, if it is a whole one of 64 bits: `512.0` and `5.12e2` are, `512.0001` and
+    /// `1e-30` are not.
     #[must_use]
     pub fn whole(self) -> Option<i64> {
         let places = i64::try_from(self.whole.len()).ok()?.saturating_add(self.exponent);
