@@ -49,6 +49,7 @@ impl Logs {
             sample::log(1, 1),
             sample::log(2, 3),
             sample::log(3, 8),
+            sample::with_scrapes(sample::sample(4, 3)).bytes(),
             sample_users::log(4, 1),
             sample_users::log(5, 3),
         ];

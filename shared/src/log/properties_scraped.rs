@@ -63,11 +63,11 @@ fn nothing_invented(part: &Run, whole: &[(String, i64, u64)], at: usize) {
 
 #[test]
 fn a_cut_or_flipped_log_has_no_value_that_the_whole_one_lacks() {
-    let log = sample::scraped(5).bytes();
+    let log = sample::with_scrapes(sample::sample(5, 4)).bytes();
     let whole = values(&Run::read(&log).expect("a log"));
     assert_eq!(whole.len(), 6 * 8, "six series, eight answers");
     let mut lost = 0;
-    for at in (0..log.len()).step_by(97) {
+    for at in (0..log.len()).step_by(41) {
         if let Ok(cut) = Run::read(&log[..at]) {
             nothing_invented(&cut, &whole, at);
             lost += usize::from(values(&cut).len() < whole.len());
@@ -117,7 +117,7 @@ proptest! {
     fn hostile_numbers_read_without_a_panic(
         changes in proptest::collection::vec((any::<Index>(), extreme(), 0_usize..9), 1..60),
     ) {
-        let mut log = sample::scraped(3).bytes();
+        let mut log = sample::with_scrapes(sample::sample(3, 20)).bytes();
         let places = payload_places(&log);
         for (place, bytes, length) in changes {
             let at = places[place.index(places.len())];

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 pub use super::sample_prefixes::prefix_rows;
-pub use super::sample_scraped::scraped;
+pub use super::sample_scraped::{scraped, with_scrapes};
 use super::{
     BlockBuffer, ChunkKind, Class, Closing, DoneFlags, FinishReason, Footer, Host, Manifest,
     Pacing, PlanRow, PrefixRows, Record, RecordedRow, TraceSource, Usage, file_header_of,

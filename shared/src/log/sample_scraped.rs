@@ -26,12 +26,17 @@ const METRICS: [Metric; 6] = [
 ];
 
 /// A run of eight seconds that was scraped each second.
+#[must_use]
+pub fn scraped(seed: u64) -> Sample {
+    with_scrapes(sample(seed, 400))
+}
+
+/// The same beside any run.
 ///
 /// # Panics
 /// Never: the instants are small.
 #[must_use]
-pub fn scraped(seed: u64) -> Sample {
-    let mut sample = sample(seed, 400);
+pub fn with_scrapes(mut sample: Sample) -> Sample {
     let mut push = |fact| sample.push(CoreIndex::CONDUCTOR, fact);
     let source = number_of(SOURCE);
     let failure = "no answer within 1.0 s";

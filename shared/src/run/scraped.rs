@@ -10,6 +10,10 @@ use std::sync::Arc;
 use crate::log::{SCRAPED_TEXT_BYTES_MAX, Scraped, SeriesKind};
 use crate::units::RunNanos;
 
+/// Most texts, and most series, that are kept: a run's own are a few thousand at most, and a log
+/// that claims more is none of ours.
+const KNOWN_MAX: usize = 1 << 14;
+
 /// A value of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
@@ -118,11 +122,17 @@ impl Gathering {
     pub(super) fn take(&mut self, fact: &Scraped) {
         match *fact {
             Scraped::Text { number, part, parts, used, bytes } => {
+                if self.texts.len() == KNOWN_MAX && !self.texts.contains_key(&number) {
+                    return;
+                }
                 let text = self.texts.entry(number).or_default();
                 text.parts = parts;
                 text.known.entry(part).or_insert_with(|| bytes[..usize::from(used)].to_vec());
             }
             Scraped::Value { series, time, within_ns, kind, value } => {
+                if self.series.len() == KNOWN_MAX && !self.series.contains_key(&series) {
+                    return;
+                }
                 let (_, points) = self.series.entry(series).or_insert((kind, Arc::default()));
                 Arc::make_mut(points).push(Point { time, within_ns, value });
             }

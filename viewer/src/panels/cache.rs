@@ -1,10 +1,11 @@
 //! Cache: how much of the prompts a prefix cache could have had, how much the server says it had,
-//! in which sessions the two part, and how large the server's cache seems to be.
+//! in which sessions the two part, and how large the server's cache seems to be. Where the server
+//! was asked for its own numbers (`--scrape`), its queue and its cache's usage stand above.
 
 use eframe::egui::{self, Color32, RichText, Ui};
 use onbeat_shared::metrics::cache::Sums;
 
-use super::{Panel, Scene};
+use super::{Panel, Scene, server};
 use crate::fate;
 use crate::quantity::{self, NO_DATA_CELL};
 use crate::series::cache::{self, CurveAnswer, OutcomeRow, SessionColumn, SessionRow, Sessions};
@@ -25,12 +26,14 @@ pub(super) const PANEL: Panel =
 
 const RATE: &str = "hit-rate";
 const CURVE: &str = "cache-curve";
-const PLOTS: &[&str] = &[RATE, CURVE];
+const PLOTS: &[&str] = &[RATE, CURVE, server::QUEUE, server::CACHE];
 /// What is said where a table would be empty.
 const NOTHING: &str = "No request left";
 
 /// Share of the width that the left column has.
 const LEFT: f32 = 0.58;
+/// Share of the height that the server's own numbers have, where it was asked for them.
+const SERVER_ROW: f32 = 0.28;
 /// Below this width the columns go under each other.
 const TWO_COLUMNS: f32 = 820.0;
 /// Room for the sentence under the curve.
@@ -38,14 +41,21 @@ const WORDS_HEIGHT: f32 = 38.0;
 
 fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     ui.spacing_mut().item_spacing.y = GUTTER;
-    if ui.available_width() < TWO_COLUMNS {
+    let mut room = ui.available_height();
+    let is_narrow = ui.available_width() < TWO_COLUMNS;
+    if server::was_asked(scene) {
+        let row = (room * SERVER_ROW).floor().max(160.0);
+        server::row_ui(ui, scene, row, is_narrow);
+        room -= row + GUTTER;
+    }
+    if is_narrow {
         rate_ui(ui, scene, 180.0);
         curve_ui(ui, scene, 200.0);
         sessions_ui(ui, scene, 260.0);
         outcomes_ui(ui, scene);
         return;
     }
-    let (width, height) = (ui.available_width() - GUTTER, ui.available_height() - GUTTER);
+    let (width, height) = (ui.available_width() - GUTTER, room - GUTTER);
     let left = (width * LEFT).floor();
     let upper = (height * 0.46).floor().max(200.0);
     let lower = (height - upper).max(160.0);

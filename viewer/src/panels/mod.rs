@@ -10,6 +10,7 @@ mod latency;
 mod lateness;
 mod overview;
 mod requests;
+mod server;
 mod shape;
 mod slo;
 mod throughput;

@@ -20,6 +20,7 @@ pub mod picture;
 mod properties;
 pub mod rates;
 pub mod requests;
+pub mod server;
 pub mod shape;
 pub mod slo;
 pub mod throughput;
@@ -65,6 +66,8 @@ pub enum Ask {
     Throughput(throughput::Ask),
     /// About the cache.
     Cache(cache::Ask),
+    /// What servers said of themselves.
+    Server(server::Ask),
     /// About the timeline.
     Timeline(timeline::Ask),
     /// About users.
@@ -132,6 +135,8 @@ pub enum Place {
     Throughput(throughput::Place),
     /// The cache.
     Cache(cache::Place),
+    /// What servers said of themselves.
+    Server(server::Plot),
     /// The timeline.
     Timeline(timeline::Place),
     /// Users.
@@ -294,6 +299,7 @@ impl Question for Ask {
             Self::Lateness(ref ask) => Place::Lateness(ask.slot()),
             Self::Throughput(ref ask) => Place::Throughput(ask.place()),
             Self::Cache(ref ask) => Place::Cache(ask.place()),
+            Self::Server(ref ask) => Place::Server(ask.plot),
             Self::Timeline(ref ask) => Place::Timeline(ask.place()),
             Self::Users(ref ask) => Place::Users(ask.place()),
             Self::Compare(ref ask) => Place::Compare(ask.place()),
@@ -324,6 +330,7 @@ impl Question for Ask {
             Self::Lateness(ref ask) => return ask.answer(opened),
             Self::Throughput(ref ask) => return ask.answer(opened),
             Self::Cache(ref ask) => return ask.answer(opened),
+            Self::Server(ref ask) => return ask.answer(opened),
             Self::Timeline(ref ask) => return Answer::Timeline(Box::new(ask.answer(opened))),
             Self::Users(ref ask) => return ask.answer(opened),
             Self::Compare(ref ask) => return Answer::Compare(Box::new(ask.answer(opened))),

@@ -236,6 +236,8 @@ pub enum Readout {
         /// Value in each, `None` for no data.
         values: Arc<[Option<f64>]>,
     },
+    /// A value that holds from each instant to the next, or none.
+    Held(Arc<[(RunNanos, Option<f64>)]>),
     /// A value that holds from each instant to the next.
     Steps(Arc<[(RunNanos, f64)]>),
     /// The same as whole numbers.
@@ -256,6 +258,10 @@ impl Readout {
             Self::Bins { start, width, values } => {
                 let place = time.0.saturating_sub(start.0).div_euclid((*width).max(1));
                 values.get(usize::try_from(place).ok()?).copied().flatten()
+            }
+            Self::Held(steps) => {
+                let after = steps.partition_point(|&(from, _)| from <= time);
+                after.checked_sub(1).and_then(|last| steps[last].1)
             }
             Self::Steps(steps) => {
                 let after = steps.partition_point(|&(from, _)| from <= time);

@@ -98,3 +98,18 @@ fn the_cache_looks_as_it_did() {
     open(&mut play);
     results.add(compare(&mut play, "cache-empty-light"));
 }
+
+#[test]
+fn what_the_server_said_of_itself_stands_above_and_a_gap_is_a_gap() {
+    let mut results = SnapshotResults::new();
+    for (theme, name) in THEMES {
+        let mut play = play(theme, &sample::scraped(7).bytes());
+        open(&mut play);
+        let words = label(&plot(&play, "Server: requests"));
+        assert!(words.contains("running at most 8 requests"), "{words}");
+        assert!(words.contains("waiting at most 4 requests"), "{words}");
+        let words = label(&plot(&play, "Server: cache"));
+        assert!(words.contains("hit rate at most 75 %"), "{words}");
+        results.add(compare(&mut play, &format!("cache-scraped-{name}")));
+    }
+}
