@@ -2,10 +2,11 @@
 //!
 //! A packed buffer says itself how long it was, and its reader makes room for that: a few bytes
 //! can ask for all memory there is, or really unpack to it. What stands together in memory, the
-//! columns of one batch, may claim [`TRACE_UNPACK_BYTES_FREE`] whatever it is packed in, beyond that
-//! [`TRACE_UNPACK_RATIO_MAX`] times its packed size, and never more than [`TRACE_BATCH_BYTES_MAX`].
-//! What is not packed counts for nothing: it is as long as its file. Encodings that repeat values
-//! are bounded by the number of those, [`TRACE_BATCH_VALUES_MAX`].
+//! columns of one batch, may claim [`TRACE_UNPACK_BYTES_FREE`] whatever it is packed in, beyond
+//! that [`TRACE_UNPACK_RATIO_MAX`] times its packed size, and never more than
+//! [`TRACE_BATCH_BYTES_MAX`]. What is not packed counts for nothing: it is as long as its file.
+//! Encodings that repeat values are bounded by the number of those, [`TRACE_BATCH_VALUES_MAX`]; one
+//! that repeats the beginnings of texts is not.
 
 use crate::limits::{
     TRACE_BATCH_BYTES_MAX, TRACE_BATCH_VALUES_MAX, TRACE_UNPACK_BYTES_FREE, TRACE_UNPACK_RATIO_MAX,
