@@ -19,6 +19,7 @@ pub mod reference;
 pub mod replay;
 pub mod report;
 pub mod results;
+mod schema;
 mod steps;
 pub mod summary;
 

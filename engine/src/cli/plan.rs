@@ -143,22 +143,36 @@ fn tell_what_is_odd(args: &Args, trace: &Trace, plan: &Plan, synthesised: &[Stri
 }
 
 /// One line of the output. The last three keys are there only where they say something.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 pub(super) struct Line<'a> {
+    /// Its place in send order, from zero.
     pub(super) request: u32,
+    /// 1-based line or row of the trace.
     pub(super) row: u64,
+    /// The file that it is from, without its folder.
     pub(super) source: &'a str,
+    /// Name of its session.
     pub(super) session: &'a str,
+    /// Turn in its session, from zero.
     pub(super) turn: u32,
+    /// When it is due, in nanoseconds from zero; null: its predecessor decides.
     pub(super) due_ns: Option<i64>,
+    /// The request whose end it waits for.
     pub(super) after: Option<u32>,
+    /// How long after that end it is due, where that decides.
     pub(super) think_ns: Option<i64>,
+    /// Prompt tokens.
     pub(super) input_tokens: Option<u32>,
+    /// The limit on output tokens, as sent.
     pub(super) max_tokens: Option<u32>,
+    /// The least output tokens, as sent.
     pub(super) min_tokens: Option<u32>,
+    /// The ids of its prompt's blocks, as the trace has them.
     pub(super) hash_ids: &'a [u64],
+    /// Its copy of the trace, from zero; only with --tile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) copy: Option<u32>,
+    /// How long after its sending it is given up; only where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cancel_after_ns: Option<i64>,
     /// Ends of sub-agents that it waits for as well.

@@ -24,7 +24,9 @@ const SIMPLE_NS: i64 = 2_000_000_000;
 const IDLE_NS: i64 = 1_000_000_000;
 
 /// How progress is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Ui {
     /// A redrawn line on a terminal, plain lines on a dumb one, nothing elsewhere.

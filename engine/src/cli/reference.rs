@@ -13,6 +13,10 @@ use clap_mangen::Man;
 use onbeat_shared::export::columns::{
     Column, Kind, answer_columns, chunk_columns, request_columns,
 };
+use onbeat_shared::export::queries;
+use onbeat_shared::export::schema::of_report;
+
+use super::schema;
 
 /// Headings of flags that were declared without one.
 const NO_HEADING: &str = "Options";
@@ -24,14 +28,26 @@ pub enum Subject {
     Flags,
     /// Columns of the exported tables.
     Columns,
+    /// Questions to the exported tables, in SQL.
+    Queries,
+    /// The JSON Schema of a line of `onbeat plan`.
+    PlanSchema,
+    /// The JSON Schema of `onbeat report --format json`.
+    ReportSchema,
+    /// The JSON Schema of a run log's manifest, with the resolved configuration.
+    ManifestSchema,
 }
 
-/// The Markdown reference of one subject.
+/// The reference of one subject: a page in Markdown, or a schema.
 #[must_use]
 pub fn reference(subject: Subject, command: &Command) -> String {
     match subject {
         Subject::Flags => markdown(command),
         Subject::Columns => columns(),
+        Subject::Queries => queries::page(),
+        Subject::PlanSchema => format!("{:#}\n", schema::plan()),
+        Subject::ReportSchema => format!("{:#}\n", of_report()),
+        Subject::ManifestSchema => format!("{:#}\n", schema::manifest()),
     }
 }
 

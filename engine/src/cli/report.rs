@@ -75,7 +75,7 @@ pub struct Args {
 }
 
 /// The slices of a run, as typed.
-#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[derive(Clone, Copy, Debug, Default, clap::Args, schemars::JsonSchema)]
 pub struct SliceFlags {
     /// Report the run also in slices of this length, from the first sending on.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -113,7 +113,7 @@ pub enum Format {
 }
 
 /// Goals of a good request, as typed.
-#[derive(Clone, Debug, Default, clap::Args, serde::Serialize)]
+#[derive(Clone, Debug, Default, clap::Args, serde::Serialize, schemars::JsonSchema)]
 pub struct GoalFlags {
     /// Goals as name:limit pairs, for example "ttft:500 itl:50": durations in milliseconds, at
     /// most; speeds and token counts, at least. The names are AIPerf's tags of a request's numbers

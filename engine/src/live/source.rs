@@ -24,7 +24,8 @@ const PATH: &str = "/metrics";
 const ACCEPT: &str = "text/plain;version=0.0.4,text/plain;q=0.5,*/*;q=0.1";
 
 /// `--scrape` as typed, taken apart.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(with = "String")]
 pub struct ScrapeUrl {
     target: Target,
     path: UrlText,

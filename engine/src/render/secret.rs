@@ -16,7 +16,8 @@ const BYTES_MIN: usize = 4;
 const WORD_BYTES_MIN: usize = 8;
 
 /// A text that prints as `[secret]`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(with = "String")]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
@@ -89,7 +90,8 @@ impl FromStr for Secret {
 
 /// A URL, or the path of one, as typed. What it shows of itself has `[secret]` for user information
 /// and for every value of its query.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(with = "String")]
 pub struct UrlText(String);
 
 impl UrlText {

@@ -309,7 +309,9 @@ pub struct Footer {
 }
 
 /// The two clocks at the end of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Closing {
     /// The run's clock, from the schedule's zero.
     pub time_ns: i64,
@@ -318,7 +320,9 @@ pub struct Closing {
 }
 
 /// What one core did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct CoreTotals {
     /// Records it wrote.
     pub records: u64,

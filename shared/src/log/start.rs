@@ -35,7 +35,9 @@ pub struct Start {
 }
 
 /// How wrong a wall clock may be, as its kernel says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct ClockState {
     /// Whether something steers it and says that it is right.
     pub synchronised: bool,

@@ -20,7 +20,7 @@ use crate::render::{Context, Endpoint, RenderOptions, Secret, UrlText, When};
 const KEY_FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// The requests.
-#[derive(Clone, Debug, Args, Serialize)]
+#[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Requests")]
 pub struct BodyFlags {
     /// The model that is asked for (default: the first that the server lists at /v1/models, or
@@ -122,7 +122,7 @@ pub struct BodyFlags {
 }
 
 /// `--endpoint-type` as typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EndpointFlag {
     /// /v1/chat/completions: the prompt is one user message.
@@ -132,7 +132,9 @@ pub enum EndpointFlag {
 }
 
 /// `--render` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFlag {
     /// All before the first is sent if they fit --render-budget, else ahead.
@@ -145,7 +147,7 @@ pub enum WhenFlag {
 }
 
 /// `--context-mode` as typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
 pub enum ContextFlag {
@@ -161,7 +163,8 @@ pub enum ContextFlag {
 }
 
 /// One `--header` as typed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(with = "String")]
 pub struct HeaderFlag {
     /// Before the colon.
     pub name: String,

@@ -9,7 +9,7 @@ use crate::cli::flags::Typed;
 use crate::plan::{Cancelling, PlanOptions, Share};
 
 /// Cancellations.
-#[derive(Clone, Debug, Default, Args, Serialize)]
+#[derive(Clone, Debug, Default, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Cancellations")]
 pub struct CancelFlags {
     /// Cancel this share of the requests, in percent, by hanging up on the server; --seed decides

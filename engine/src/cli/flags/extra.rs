@@ -13,7 +13,8 @@ use serde_json::{Map, Number, Value};
 use crate::render::Secret;
 
 /// One `--extra-inputs` as typed.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(with = "serde_json::Value")]
 pub struct ExtraFlag {
     members: Map<String, Value>,
     /// Why there are none.

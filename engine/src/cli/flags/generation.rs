@@ -7,7 +7,7 @@ use super::number::real;
 use crate::render::Generation;
 
 /// Generation parameters.
-#[derive(Clone, Debug, Default, Args, Serialize)]
+#[derive(Clone, Debug, Default, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Generation")]
 pub struct GenerationFlags {
     /// The temperature that is asked for (default: the server's; 0.7 where an agentic trace is

@@ -11,7 +11,7 @@ use crate::error::EngineError;
 use crate::live::{LiveOptions, ScrapeUrl};
 
 /// Our own numbers for others, and a server's for the log.
-#[derive(Clone, Debug, Args, Serialize)]
+#[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Live")]
 pub struct LiveFlags {
     /// Serve the run's counters and histograms at http://127.0.0.1:PORT/metrics, in Prometheus'

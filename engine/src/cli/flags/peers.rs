@@ -14,7 +14,7 @@ use super::number::whole;
 use crate::prompt::{WORDS, unknown_words};
 
 /// What AIPerf has and Onbeat does without.
-#[derive(Clone, Debug, Default, Args, Serialize)]
+#[derive(Clone, Debug, Default, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Taken from AIPerf's commands, without effect")]
 pub struct PeerFlags {
     /// Prompts are made of exact words instead, which are one token each in all common

@@ -15,7 +15,7 @@ use crate::replayer::Pacing;
 use crate::run::{CoreChoice, Wishes};
 
 /// Cores, pacing and output.
-#[derive(Clone, Debug, Args, Serialize)]
+#[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Run")]
 pub struct RunFlags {
     /// Cores that send: `auto`, a number of them, or a list of CPUs like `2,3` or `4-7`.
@@ -101,7 +101,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// `--cores` as typed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CoresFlag {
     /// By the plan's peak rate.
@@ -113,7 +113,9 @@ pub enum CoresFlag {
 }
 
 /// `--pacing` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum PacingFlag {
     /// Poll all the time.

@@ -15,7 +15,7 @@ use crate::error::EngineError;
 use crate::plan::Shard;
 
 /// Which part of the plan.
-#[derive(Clone, Debug, Default, Args, Serialize)]
+#[derive(Clone, Debug, Default, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Several machines")]
 pub struct ShardFlags {
     /// Send this part of the plan: I of N, counting from 0, or `auto` for what a Kubernetes Indexed
@@ -26,7 +26,7 @@ pub struct ShardFlags {
 }
 
 /// `--shard` as typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", untagged)]
 pub enum ShardFlag {
     /// By the environment.
@@ -41,7 +41,7 @@ pub enum ShardFlag {
 }
 
 /// When the schedule's zero is.
-#[derive(Clone, Debug, Default, Args, Serialize)]
+#[derive(Clone, Debug, Default, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Several machines")]
 pub struct StartFlags {
     /// Make this instant of the wall clock the schedule's zero: RFC 3339, like
@@ -57,8 +57,9 @@ pub struct StartFlags {
 }
 
 /// `--start-at` as typed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(into = "String")]
+#[schemars(with = "String")]
 pub enum StartFlag {
     /// An instant: as typed, and in nanoseconds since 1970.
     At(String, u64),
@@ -67,8 +68,9 @@ pub enum StartFlag {
 }
 
 /// `--max-clock-error` as typed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(into = "String")]
+#[schemars(with = "String")]
 pub struct ClockErrorFlag {
     text: String,
     trust: Trust,

@@ -20,7 +20,7 @@ use crate::render::UrlText;
 use crate::replayer::driver::DriverKind;
 
 /// The server and the way to it.
-#[derive(Clone, Debug, Args, Serialize)]
+#[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Server and connections")]
 pub struct TargetFlags {
     /// Base URL of the server; the endpoint's path is added to it. Several, repeated or with commas
@@ -123,7 +123,9 @@ pub struct TargetFlags {
 }
 
 /// `--driver` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverFlag {
     /// io_uring where it is allowed, otherwise epoll, with a line that says why.
@@ -137,7 +139,9 @@ pub enum DriverFlag {
 }
 
 /// `--url-strategy` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
 pub enum UrlStrategyFlag {
@@ -147,7 +151,9 @@ pub enum UrlStrategyFlag {
 }
 
 /// `--wait-for-model-mode` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadyFlag {
     /// It lists the model.
@@ -160,7 +166,9 @@ pub enum ReadyFlag {
 }
 
 /// `--connection-reuse-strategy` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReuseFlag {
     /// Every connection serves whoever is next.

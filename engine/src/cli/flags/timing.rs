@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::plan::{Arrivals, Factor, Pattern, PlanMode, PlanOptions, Share, Synthesis};
 
 /// The schedule.
-#[derive(Clone, Debug, Default, Args, Serialize)]
+#[derive(Clone, Debug, Default, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Schedule")]
 pub struct TimingFlags {
     /// Run the trace's clock this many times faster; 0.5 is half as fast (default: 1).
@@ -145,7 +145,7 @@ pub struct TimingFlags {
 }
 
 /// `--arrival-pattern` as typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PatternFlag {
     /// Always the same time between two.

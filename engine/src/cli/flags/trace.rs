@@ -12,7 +12,7 @@ use crate::error::EngineError;
 use crate::trace::{SessionKey, TraceOptions};
 
 /// The trace.
-#[derive(Clone, Debug, Default, Args, Serialize)]
+#[derive(Clone, Debug, Default, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Trace")]
 pub struct TraceFlags {
     /// The trace file, or the folder that its Parquet, Arrow or JSON files are in.
@@ -48,7 +48,9 @@ pub struct TraceFlags {
 }
 
 /// `--session-key` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionKeyFlag {
     /// The one whose values repeat more; provided_session_id if they repeat alike.
@@ -63,7 +65,7 @@ pub enum SessionKeyFlag {
 }
 
 /// `--custom-dataset-type` as typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
 pub enum FormatFlag {

@@ -8,7 +8,7 @@ use crate::cli::flags::number::whole;
 use crate::cli::flags::timing::seconds;
 
 /// Limits of an agentic run, over all cores.
-#[derive(Clone, Debug, Args, Serialize)]
+#[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Admission of an agentic trace's requests")]
 pub struct AdmissionFlags {
     /// Most requests in flight; 0 is no limit. A user that is held back tries again after 0.2

@@ -12,7 +12,7 @@ use crate::cli::flags::number::whole;
 use crate::cli::flags::timing::{positive_seconds, seconds};
 
 /// A conversation's pauses and prompts.
-#[derive(Clone, Debug, Args, Serialize)]
+#[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Conversations of an agentic trace")]
 pub struct ConversationFlags {
     /// What a user's pause between two requests is made of.
@@ -74,7 +74,9 @@ pub struct ConversationFlags {
 }
 
 /// `--timing-strategy` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimingFlag {
     /// The recorded think time.
@@ -87,7 +89,9 @@ pub enum TimingFlag {
 }
 
 /// `--reply-mode` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ReplyFlag {
     /// What this run's server replied.
@@ -98,7 +102,9 @@ pub enum ReplyFlag {
 }
 
 /// `--async-subagents` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum AsyncFlag {
     /// It waits for them as for any other.

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 /// Files of an agentic run, in kv-cache-tester's formats.
-#[derive(Clone, Debug, Default, Args, Serialize)]
+#[derive(Clone, Debug, Default, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Files of an agentic run")]
 pub struct FilesFlags {
     /// Go on with the interrupted run whose files are in this folder: with its conversations and

@@ -32,7 +32,7 @@ use crate::policy::options::{
 };
 
 /// Everything about users.
-#[derive(Clone, Debug, Args, Serialize)]
+#[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
 pub struct UserFlags {
     #[command(flatten)]
     #[serde(skip)]

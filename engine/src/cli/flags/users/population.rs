@@ -9,7 +9,7 @@ use super::share;
 use crate::cli::flags::number::whole;
 
 /// The users and what they are given.
-#[derive(Clone, Debug, Args, Serialize)]
+#[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Users of an agentic trace")]
 pub struct PopulationFlags {
     /// Users that start at zero.

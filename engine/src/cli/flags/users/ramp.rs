@@ -10,7 +10,7 @@ use crate::cli::flags::number::{real, whole};
 use crate::cli::flags::timing::positive_seconds;
 
 /// The ramp of an agentic run.
-#[derive(Clone, Debug, Args, Serialize)]
+#[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Ramp of an agentic trace's users")]
 pub struct RampFlags {
     /// Longest acceptable time to first token: users are added while it is well below.
@@ -55,7 +55,9 @@ pub struct RampFlags {
 }
 
 /// `--ttft-metric` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricFlag {
     /// The longest.
@@ -68,7 +70,9 @@ pub enum MetricFlag {
 }
 
 /// `--ramp` as typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum WayFlag {
     /// As the page has it.
