@@ -1,8 +1,9 @@
 //! Numbers as people read them: a fitting unit, three significant digits, and the unit written.
 //!
 //! Every figure on screen goes through here, so that 41 µs looks the same on a card, in a table and
-//! on an axis; lengths of time are put as `shared` puts them everywhere. Absent values are the caller's business (`None` has a word of its own,
-//! [`NO_DATA`]); nothing here turns one into a zero.
+//! on an axis; lengths of time are put as `shared` puts them everywhere. Absent values are the
+//! caller's business (`None` has a word of its own, [`NO_DATA`]); nothing here turns one into a
+//! zero.
 
 use onbeat_shared::quantity::whole;
 use onbeat_shared::units::NANOS_PER_SECOND;
