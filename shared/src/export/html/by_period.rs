@@ -39,7 +39,7 @@ pub(super) fn dashboards(
     let of = Of { rows: periods };
     let end_s = span(periods).end_s;
     vec![
-        Dashboard { stills: vec![spread::durations(run)], ..performance(of, facts, report) },
+        Dashboard { stills: spread::durations(run), ..performance(of, facts, report) },
         Dashboard { stills: vec![spread::capacity(run, report)], ..cache(of) },
         Dashboard {
             id: "users",

@@ -144,7 +144,7 @@ fn latency(of: Of<'_, SliceReport>, run: &Run, report: &Report) -> Dashboard {
             percentiles(of, "Time between tokens", |one| one.latency.itl_ms, goal("itl_ms")),
             percentiles(of, "End to end", |one| one.latency.e2e_ms, goal("e2e_ms")),
         ],
-        stills: vec![spread::durations(run)],
+        stills: spread::durations(run),
         ..Dashboard::default()
     }
 }

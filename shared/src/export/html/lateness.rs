@@ -28,7 +28,7 @@ pub(super) fn dashboard(run: &Run, report: &Report, span: &Span) -> Dashboard {
         title: "Lateness",
         note: client(run),
         charts: vec![over_time(run, report, span)],
-        stills: vec![spread::lateness(run, report)],
+        stills: vec![spread::lateness(run, report), spread::client_part(run)],
         table: Some(by_core(run)),
         timeline: None,
     }

@@ -8,6 +8,7 @@ use super::facts::percent;
 use super::still::{Axis, Level, Line, Still};
 use crate::log::CacheSize;
 use crate::metrics::capacity::Curve;
+use crate::metrics::client_part::client_share;
 use crate::metrics::goal::GoalKind;
 use crate::metrics::latency::{Metric, count, nanos};
 use crate::metrics::lateness::{in_stall, lateness_ns};
@@ -21,23 +22,29 @@ use crate::run::Run;
 /// Points along a line.
 const POINTS: u32 = 240;
 
-/// How the main durations are spread.
-pub(super) fn durations(run: &Run) -> Still {
+/// How the main durations are spread, from the sending on and from when it was due.
+pub(super) fn durations(run: &Run) -> Vec<Still> {
+    let sent = [
+        (Metric::Ttft, "TTFT", 0),
+        (Metric::Itl, "time between tokens", 1),
+        (Metric::E2e, "end to end", 2),
+    ];
+    let due = [(Metric::TtftFromDue, "TTFT", 0), (Metric::E2eFromDue, "end to end", 2)];
+    vec![of_durations(run, "Percentiles", &sent), of_durations(run, "Percentiles from due", &due)]
+}
+
+fn of_durations(run: &Run, title: &'static str, metrics: &[(Metric, &str, u8)]) -> Still {
     let line = |metric: Metric, name: &str, colour| {
         let successful = (0..run.requests.len()).filter(|&i| run.requests.is_ok(i));
         let values = successful.filter_map(|i| metric.value_ns(run, i)).map(|ns| ns / 1e6);
         percentile_line(name, colour, &ranked(values))
     };
     Still {
-        title: "Percentiles",
+        title,
         note: "milliseconds, of successful requests; each line ends with its largest".to_owned(),
         across: Axis::Percentile,
         up: Axis::Log,
-        lines: vec![
-            line(Metric::Ttft, "TTFT", 0),
-            line(Metric::Itl, "time between tokens", 1),
-            line(Metric::E2e, "end to end", 2),
-        ],
+        lines: metrics.iter().map(|&(metric, name, colour)| line(metric, name, colour)).collect(),
         levels: Vec::new(),
     }
 }
@@ -65,6 +72,21 @@ pub(super) fn lateness(run: &Run, report: &Report) -> Still {
         up: Axis::Log,
         lines: lines.map(|(name, colour, late)| percentile_line(name, *colour, late)).collect(),
         levels: vec![Level { name: "limit of the p99".to_owned(), value: limit, is_across: false }],
+    }
+}
+
+/// What part of each TTFT the client itself could have caused, at most.
+pub(super) fn client_part(run: &Run) -> Still {
+    let successful = (0..run.requests.len()).filter(|&i| run.requests.is_ok(i));
+    let shares = successful.filter_map(|i| client_share(run, i));
+    let shares = ranked(shares.map(|share| share.min(1.0) * 100.0));
+    Still {
+        title: "The client's part of TTFT",
+        note: "% of a TTFT that late sending, slow writing and stalls could explain".to_owned(),
+        across: Axis::Percentile,
+        up: Axis::Percent,
+        lines: vec![percentile_line("at most", 0, &shares)],
+        levels: Vec::new(),
     }
 }
 
@@ -199,7 +221,7 @@ mod tests {
         let goals = Goals::parse("ttft:100 itl:12").expect("goals");
         let slo = Some(goals.clone());
         let report = report(&run, &ReportOptions { slo, ..ReportOptions::default() });
-        let ttft = &durations(&run).lines[0];
+        let ttft = &durations(&run)[0].lines[0];
         let statistic = report.latency.ttft_ms.expect("values");
         let (share, value) = *ttft.points.last().expect("points");
         assert!(share > 0.99 && (value - statistic.max).abs() < 1e-9);
@@ -226,7 +248,9 @@ mod tests {
     fn a_run_without_data_has_charts_without_lines() {
         let run = Run::read(&Sample::new().bytes()).expect("a log");
         let report = report(&run, &ReportOptions::default());
-        for still in [durations(&run), capacity(&run, &report), lateness(&run, &report)] {
+        let mut stills = durations(&run);
+        stills.extend([capacity(&run, &report), lateness(&run, &report), client_part(&run)]);
+        for still in stills {
             assert!(still.lines.iter().all(|line| line.points.is_empty()), "{}", still.title);
         }
         assert!(thresholds(&run, &Goals::default()).is_empty());

@@ -1,14 +1,13 @@
 //! One chart as SVG whose horizontal axis is no time: distributions, and what would hold at every
 //! limit or size.
 //!
-//! It stands still: the page's script, which zooms time, leaves it alone. Axes are linear from
-//! zero, logarithmic with round marks, or of percentiles, on which each nine has the
-//! same width. What has no place on its axis is not drawn, and a chart without a line says that
-//! there is no data. Nothing is computed here but places.
+//! It stands still: the page's script, which zooms time, leaves it alone. Axes are of per cent,
+//! logarithmic with round marks, or of percentiles, on which each nine has the same width. What has
+//! no place on its axis is not drawn, and a chart without a line says that there is no data.
+//! Nothing is computed here but places.
 
 use std::fmt::{self, Write};
 
-use super::scale::Marks;
 use super::words::{Short, Shown};
 
 /// Units of a chart's width and height, and where its plot is.
@@ -26,8 +25,6 @@ const MARKS: usize = 8;
 /// How values lie on an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Axis {
-    /// From zero to a top.
-    Linear,
     /// By powers of ten, as far as values go.
     Log,
     /// Shares from 0 up, by how many nines they have.
@@ -92,11 +89,6 @@ impl Scale {
         let most = places.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (from, to) = if least <= most { (least, most) } else { (0.0, 1.0) };
         match axis {
-            Axis::Linear => {
-                let marks = Marks::values(to);
-                let at = marks.at.iter().map(|&at| (at, marks.value(at))).collect();
-                Self { axis, from: 0.0, to: marks.top(), marks: at }
-            }
             Axis::Percent => {
                 let at = [0.0, 25.0, 50.0, 75.0, 100.0];
                 let marks = at.map(|at| (at, format!("{at} %"))).to_vec();
@@ -128,7 +120,7 @@ impl Scale {
 
 fn place(axis: Axis, value: f64) -> Option<f64> {
     let place = match axis {
-        Axis::Linear | Axis::Percent => value,
+        Axis::Percent => value,
         Axis::Log => value.log10(),
         Axis::Percentile => -(1.0 - value).log10(),
     };
@@ -144,8 +136,14 @@ fn decades(from: f64, to: f64) -> Vec<f64> {
         let values = tens.flat_map(|ten| digits.iter().map(move |digit| digit * 10_f64.powf(ten)));
         values.filter(|value| (from..=to).contains(&value.log10())).collect()
     };
-    let steps: [(&[f64], u32); 5] =
-        [(&[1.0, 2.0, 5.0], 1), (&[1.0, 3.0], 1), (&[1.0], 1), (&[1.0], 2), (&[1.0], 4)];
+    let steps: [(&[f64], u32); 6] = [
+        (&[1.0, 2.0, 3.0, 4.0, 5.0, 7.0], 1),
+        (&[1.0, 2.0, 5.0], 1),
+        (&[1.0, 3.0], 1),
+        (&[1.0], 1),
+        (&[1.0], 2),
+        (&[1.0], 4),
+    ];
     let fits = |found: &Vec<f64>| found.len() <= MARKS;
     steps.into_iter().map(|(digits, step)| within(digits, step)).find(fits).unwrap_or_default()
 }
@@ -289,9 +287,9 @@ mod tests {
         let text =
             still(Axis::Log, Axis::Percent, vec![(0.0, 5.0), (10.0, f64::NAN), (10.0, 50.0)]);
         assert!(text.contains("d=\"M304 103\""), "{text}");
-        let none = still(Axis::Percentile, Axis::Linear, Vec::new());
+        let none = still(Axis::Percentile, Axis::Log, Vec::new());
         assert!(none.contains("No data"), "{none}");
-        for axis in [Axis::Linear, Axis::Log, Axis::Percentile, Axis::Percent] {
+        for axis in [Axis::Log, Axis::Percentile, Axis::Percent] {
             let one = still(axis, axis, vec![(0.5, 0.5)]);
             assert!(!one.contains("NaN") && !one.contains("inf"), "{one}");
         }
