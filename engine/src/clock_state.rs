@@ -54,7 +54,7 @@ pub fn check(state: io::Result<ClockState>, trust: Trust) -> Result<(), EngineEr
     let Trust::Within(limit_ns) = trust else { return Ok(()) };
     const HELP: &str = "run chronyd (or another client of NTP or PTP) until `chronyc waitsync` \
                         returns; --max-clock-error says how much error will do, and any starts \
-                        all the same, for shards on one machine";
+                        all the same, where one machine sends all";
     let ms = |ns: u64| ns as f64 / 1e6;
     let words = match state {
         Err(error) => format!("whether this machine's clock is right is not known ({error})"),

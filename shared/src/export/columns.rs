@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::log::{Class, PlanRow};
+use crate::log::{Class, HostPart, PlanRow};
 use crate::metrics::attribution::{agent_wait_ns, queue_ns};
 use crate::metrics::goal::GoalKind;
 use crate::metrics::latency::{Metric, effective_ttft_ns, nanos};
@@ -93,6 +93,7 @@ pub fn request_columns<'a>() -> Vec<RequestColumn<'a>> {
     columns.extend(derived());
     columns.extend(recorded());
     columns.extend(users());
+    columns.extend(machines());
     columns
 }
 
@@ -322,6 +323,23 @@ fn users<'a>() -> Vec<RequestColumn<'a>> {
             },
         ),
     ]
+}
+
+/// Who sent it, in a run that was merged from several machines'.
+fn machines<'a>() -> Vec<RequestColumn<'a>> {
+    vec![
+        text("host", "In a merged run: the machine that sent it, or was to", |row| {
+            Some(Value::Text(machine(row)?.host.hostname.as_str().into()))
+        }),
+        int("shard", "In a merged run: the machine's shard of the plan", |row| {
+            Some(long(u64::from(machine(row)?.shard)))
+        }),
+    ]
+}
+
+fn machine<'a>(row: &RequestRow<'a>) -> Option<&'a HostPart> {
+    let merged = row.run.manifest.merged.as_deref()?;
+    merged.hosts.get(merged.host_of(row.run.requests.core(row.i)?.0)?)
 }
 
 fn int<'a>(

@@ -209,8 +209,8 @@ fn chunk_rows(run: &Run, places: impl Iterator<Item = usize>) -> impl Iterator<I
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::sample::Sample;
-    use crate::log::{Class, RecordedRow};
+    use crate::log::sample::{self, Sample};
+    use crate::log::{Class, Host, HostPart, Merged, RecordedRow};
 
     const MS: i64 = 1_000_000;
 
@@ -305,6 +305,8 @@ mod tests {
         agent_wait_ms: - | -
         effective_ttft_ms: - | -
         ideal_set_tokens: - | -
+        host: - | -
+        shard: - | -
         "#);
     }
 
@@ -327,6 +329,28 @@ mod tests {
                 row["ideal_set_tokens"].as_u64() > row["ideal_cached_tokens"].as_u64(),
                 "{row}"
             );
+        }
+    }
+
+    #[test]
+    fn requests_of_a_merged_run_say_which_machine_sent_them() {
+        let mut sample = sample::sample(3, 40);
+        let host = |shard: u32, first_core| HostPart {
+            shard,
+            first_core,
+            cores: vec![0],
+            host: Host { hostname: format!("node-{shard}"), ..Host::default() },
+            ..HostPart::default()
+        };
+        let hosts = vec![host(0, 1), host(1, 0)];
+        sample.manifest.merged = Some(Box::new(Merged { shards: 2, hosts, ..Merged::default() }));
+        let run = Run::read(&sample.bytes()).expect("a log");
+        let lines = table(&run, Table::Requests, TextFormat::JsonLines);
+        for line in lines.lines() {
+            let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            let shard = 1 - row["core"].as_u64().expect("a core");
+            assert_eq!(row["shard"], shard);
+            assert_eq!(row["host"], format!("node-{shard}"));
         }
     }
 
@@ -362,7 +386,7 @@ mod tests {
 
     #[test]
     fn some_requests_have_the_rows_that_all_have() {
-        let run = Run::read(&crate::log::sample::log(5, 90)).expect("a log");
+        let run = Run::read(&sample::log(5, 90)).expect("a log");
         let goals = Goals::parse("ttft:150").expect("a goal");
         let some = [3, 4, 40, 89];
         for table_of in [Table::Requests, Table::Chunks] {
