@@ -7,11 +7,7 @@
 use std::sync::Arc;
 
 use egui_plot::PlotPoint;
-use onbeat_shared::{
-    metrics::{latency::nanos, server::Quantity},
-    run::Servers,
-    units::RunNanos,
-};
+use onbeat_shared::{metrics::server::Quantity, run::Servers, units::RunNanos};
 
 use super::picture::{
     Cell, Heading, HeightAxis, Line, Picture, Readout, Rows, Steps, seconds, staircase,
@@ -47,8 +43,8 @@ pub enum Plot {
     Cache,
 }
 
-/// A value at each asking; none where it failed.
-type Curve = Vec<(RunNanos, Option<f64>)>;
+/// A value at an asking; none where it failed.
+type Point = (RunNanos, Option<f64>);
 
 impl Ask {
     /// Draws it.
@@ -96,7 +92,7 @@ fn picture(opened: &OpenedRun, Ask { plot, view }: Ask) -> Picture {
 }
 
 /// The curves of a plot, those that the servers tell; shares in per cent.
-fn curves(servers: &Servers, plot: Plot) -> Vec<(Quantity, usize, Curve)> {
+fn curves(servers: &Servers, plot: Plot) -> Vec<(Quantity, usize, Vec<Point>)> {
     let quantities = match plot {
         Plot::Queue => [Quantity::Running, Quantity::Waiting],
         Plot::Cache => [Quantity::CacheUsage, Quantity::HitRate],
@@ -106,7 +102,7 @@ fn curves(servers: &Servers, plot: Plot) -> Vec<(Quantity, usize, Curve)> {
     let all = sources.flat_map(|source| quantities.map(|quantity| (quantity, source)));
     all.filter_map(|(quantity, source)| {
         let curve = quantity.curve(servers, source);
-        let curve: Curve =
+        let curve: Vec<Point> =
             curve.into_iter().map(|(time, value)| (time, value.map(|it| it * scale))).collect();
         (!curve.is_empty()).then_some((quantity, source, curve))
     })
@@ -150,12 +146,12 @@ fn note(servers: &Servers) -> String {
 }
 
 /// Values of a view.
-fn in_view(view: TimeRange, curve: &Curve) -> impl Iterator<Item = f64> {
+fn in_view(view: TimeRange, curve: &[Point]) -> impl Iterator<Item = f64> {
     curve.iter().filter(move |(time, _)| view.contains(*time)).filter_map(|&(_, value)| value)
 }
 
 /// Each value until the next asking.
-fn held(curve: &Curve) -> (Vec<Vec<PlotPoint>>, Readout) {
+fn held(curve: &[Point]) -> (Vec<Vec<PlotPoint>>, Readout) {
     let mut segments: Vec<Vec<PlotPoint>> = Vec::new();
     let mut unbroken: Vec<PlotPoint> = Vec::new();
     for (place, &(time, value)) in curve.iter().enumerate() {
@@ -168,11 +164,11 @@ fn held(curve: &Curve) -> (Vec<Vec<PlotPoint>>, Readout) {
         unbroken.push(PlotPoint::new(seconds(until), value));
     }
     segments.extend(Some(unbroken).filter(|it| !it.is_empty()));
-    (segments, Readout::Held(Arc::from(curve.as_slice())))
+    (segments, Readout::Held(Arc::from(curve)))
 }
 
 /// Means of steps, where there are more values than pixels.
-fn means(view: TimeRange, wide: TimeRange, curve: &Curve) -> (Vec<Vec<PlotPoint>>, Readout) {
+fn means(view: TimeRange, wide: TimeRange, curve: &[Point]) -> (Vec<Vec<PlotPoint>>, Readout) {
     let steps = Steps::of_width(wide, Steps::covering(view, 2 * STEPS).width);
     let mut sums = vec![(0_u32, 0.0); steps.count];
     for &(time, value) in curve {
@@ -189,7 +185,7 @@ fn means(view: TimeRange, wide: TimeRange, curve: &Curve) -> (Vec<Vec<PlotPoint>
 }
 
 /// What was said, one row for each asking of any server.
-fn rows(view: TimeRange, curves: &[(Quantity, usize, Curve)]) -> Rows {
+fn rows(view: TimeRange, curves: &[(Quantity, usize, Vec<Point>)]) -> Rows {
     let mut times: Vec<RunNanos> = curves
         .iter()
         .flat_map(|(_, _, curve)| curve.iter().map(|&(time, _)| time))
@@ -198,7 +194,7 @@ fn rows(view: TimeRange, curves: &[(Quantity, usize, Curve)]) -> Rows {
     times.sort_unstable();
     times.dedup();
     let step = view.span() / i64::try_from(times.len().max(1)).unwrap_or(i64::MAX);
-    let mut columns = vec![Heading::new("at", Cell::Instant(nanos(step.max(1))))];
+    let mut columns = vec![Heading::new("at", Cell::Instant(step.max(1) as f64))];
     columns.extend(curves.iter().map(|(quantity, source, _)| {
         let unit = match quantity {
             Quantity::Running | Quantity::Waiting => "requests",
@@ -212,15 +208,15 @@ fn rows(view: TimeRange, curves: &[(Quantity, usize, Curve)]) -> Rows {
             let place = curve.binary_search_by_key(&time, |&(time, _)| time).ok()?;
             curve[place].1
         });
-        let row: Vec<Option<f64>> = [Some(nanos(time.0))].into_iter().chain(values).collect();
+        let row: Vec<Option<f64>> = [Some(time.0 as f64)].into_iter().chain(values).collect();
         rows.push(&row);
     }
     rows
 }
 
-fn summary(view: TimeRange, curves: &[(Quantity, usize, Curve)], axis: HeightAxis) -> String {
-    let span = nanos(view.span());
-    let instant = |time: RunNanos| quantity::instant(nanos(time.0), span);
+fn summary(view: TimeRange, curves: &[(Quantity, usize, Vec<Point>)], axis: HeightAxis) -> String {
+    let span = view.span() as f64;
+    let instant = |time: RunNanos| quantity::instant(time.0 as f64, span);
     let parts = curves.iter().map(|(quantity, source, curve)| {
         let most = in_view(view, curve).reduce(f64::max);
         let most = most.map_or_else(|| quantity::NO_DATA.to_owned(), |most| axis.words(most));
@@ -266,7 +262,7 @@ mod tests {
 
     #[test]
     fn many_values_are_means_and_a_gap_stays_one() {
-        let curve: Curve = (0..6_000)
+        let curve: Vec<Point> = (0..6_000)
             .map(|at| (RunNanos(at * 1_000), (!(2_000..3_000).contains(&at)).then_some(2.0)))
             .collect();
         let view = TimeRange { start: RunNanos(0), end: RunNanos(6_000_000) };
