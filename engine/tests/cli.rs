@@ -2,6 +2,7 @@
 
 mod canaries;
 mod documented;
+mod gating;
 mod trust;
 
 use std::io::{BufRead, BufReader, Read};
@@ -109,7 +110,7 @@ fn help_names_every_subcommand_and_succeeds() {
     let help = onbeat(&["--help"]);
     assert!(help.status.success());
     let words = text(&help.stdout);
-    for name in ["replay", "plan", "inspect", "report", "export", "mock", "demo"] {
+    for name in ["replay", "plan", "inspect", "report", "compare", "export", "mock", "demo"] {
         assert!(words.contains(name), "{name} is missing from:\n{words}");
     }
 }

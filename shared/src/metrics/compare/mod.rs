@@ -107,7 +107,8 @@ pub struct Moved {
 /// One figure of two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Compared {
-    /// Its key in the report: a number and its statistic, or the number.
+    /// Its key in the report: a number and its statistic, or the number; of the lengths of prompts
+    /// and answers the report has none.
     pub name: String,
     /// Its name for people, with its unit.
     #[serde(skip)]
