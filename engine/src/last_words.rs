@@ -1,9 +1,9 @@
 //! What the program says when the system has no memory left for it, instead of being aborted.
 //!
-//! An allocator that passes every call on to the system's and, when one is refused, ends the process
-//! in order: words on stderr, exit code 1, and no log of a run that has not begun. A run that has
-//! keeps what was written of its log. The program installs it; a library's user need not. This is
-//! one of the engine's named `unsafe` modules.
+//! An allocator that passes every call on to the system's and, when one is refused, ends the
+//! process in order: words on stderr, exit code 1, and no log of a run that has not begun. A run
+//! that has keeps what was written of its log. The program installs it; a library's user need not.
+//! This is one of the engine's named `unsafe` modules.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::CString;

@@ -10,6 +10,7 @@ use signal_hook::low_level::pipe;
 
 use super::flags::number::{real, whole};
 use super::printing;
+use crate::conductor::host;
 use crate::error::EngineError;
 use crate::mock::{self, MockConfig, MockCounts};
 
@@ -125,6 +126,8 @@ pub struct CapacityArgs {
 /// When the settings make no sense or the address cannot be listened on.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let mut signals = signals()?;
+    // Every connection is an open file, and whoever has none left accepts nobody.
+    host::raise_files();
     let config = args.config()?;
     let place = format!("{}:{}", args.host, args.port);
     let mock = mock::spawn(config).map_err(|error| match error.kind() {

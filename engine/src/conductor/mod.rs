@@ -17,6 +17,7 @@ mod period_line;
 mod rendering;
 pub mod warm_connections;
 pub mod warm_requests;
+mod warmed;
 pub mod writer;
 mod zero;
 
@@ -27,7 +28,6 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crossbeam::channel::{Receiver, bounded};
-use onbeat_shared::counted::counted;
 use onbeat_shared::log::PrefixRows;
 use onbeat_shared::log::header::{Closing, CoreTotals, Manifest};
 use onbeat_shared::log::record::Record;
@@ -43,7 +43,6 @@ use crate::clock::{monotonic_ns, unix_ns};
 use crate::clock_state;
 use crate::error::EngineError;
 use crate::live::{Figures, Onlookers, Scraper, Serving};
-use crate::net::shortage::{Shortage, told};
 use crate::plan::Plan;
 use crate::policy::direction::state::DirectorState;
 use crate::render::Renderer;
@@ -430,7 +429,7 @@ impl Cores {
             match self.ready.recv_timeout(TICK) {
                 Ok(ready) => {
                     waiting -= 1;
-                    judge_warm_up(&ready, watch)?;
+                    warmed::judge(&ready, watch)?;
                     warmed.add(ready);
                 }
                 // A core that ends before it is ready has failed.
@@ -521,31 +520,6 @@ impl Warmed {
     }
 }
 
-/// Some connections may fail; all of them may not.
-fn judge_warm_up(ready: &CoreReady, watch: &mut dyn Watch) -> Result<(), EngineError> {
-    // What is lacking here is told before what a server did.
-    let ours = ready.failures.iter().find_map(|error| Some((Shortage::of(error)?, error)));
-    let Some(first) = ours.map(|(_, error)| error).or(ready.failures.first()) else {
-        return Ok(());
-    };
-    if ready.connections == 0 {
-        if let Some((shortage, error)) = ours {
-            return Err(shortage.error(error));
-        }
-        return Err(EngineError::Run(format!(
-            "no connection could be opened: {first}. Is the server running, and is --url right?"
-        )));
-    }
-    watch.say(&format!(
-        "core {}: {} of {} could not be opened before the start ({}), and will be when needed",
-        ready.core.0,
-        ready.failures.len(),
-        counted((ready.failures.len() + ready.connections) as u64, "connection"),
-        told(first),
-    ));
-    Ok(())
-}
-
 fn spawn<T: Send + 'static>(
     name: String,
     body: impl FnOnce() -> T + Send + 'static,
@@ -573,35 +547,6 @@ mod tests {
         let error = cores.wait_ready(&mut Quiet::default()).expect_err("no such CPU");
         assert!(error.to_string().contains("run a pacing core"), "{error}");
         assert!(cores.threads.is_empty(), "and none is left");
-    }
-
-    #[test]
-    fn connections_that_find_nothing_here_before_zero_do_not_blame_the_server() {
-        use rustix::io::Errno;
-        let judge = |connections: usize, failures: &[Errno]| {
-            let failures = failures.iter().map(|&errno| io::Error::from(errno)).collect();
-            let ready = CoreReady {
-                core: CoreIndex(0),
-                wake_error_ns: 0,
-                connections,
-                secured: 0,
-                resumed: 0,
-                failures,
-                realtime: None,
-            };
-            let mut watch = Quiet::default();
-            let judged = judge_warm_up(&ready, &mut watch).map_err(|error| error.to_string());
-            (judged, watch.said.concat())
-        };
-        let (none, _) = judge(0, &[Errno::CONNREFUSED, Errno::MFILE]);
-        let none = none.expect_err("no connection is open");
-        assert!(none.contains("sudo prlimit --nofile="), "{none}");
-        assert!(!none.contains("Is the server running"), "{none}");
-        let (some, said) = judge(3, &[Errno::NOBUFS]);
-        assert_eq!(some, Ok(()));
-        assert!(said.contains("1 of 4 connections") && said.contains("tcp_mem"), "{said}");
-        let (refused, _) = judge(0, &[Errno::CONNREFUSED]);
-        assert!(refused.is_err_and(|words| words.contains("Is the server running")));
     }
 
     #[test]
