@@ -118,27 +118,9 @@ pub enum Table {
 /// # Errors
 /// If the log cannot be read, a file exists or cannot be written, or the options contradict.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
-    // Wrong goals are said before anything is read.
-    args.goals.goals()?;
-    if args.slices.slice_duration.is_some() && !matches!(args.tool, Some(Tool::Aiperf | Tool::Hdr))
-    {
-        return Err(EngineError::Usage(
-            "--slice-duration: there are no slices; add --as aiperf or --as hdr, or use onbeat \
-             report"
-                .to_owned(),
-        ));
-    }
+    check(args)?;
     if !args.partition_by.is_empty() {
         return partitioned(args).map(|()| 0);
-    }
-    if args.recorded_text.is_some() && (args.tool.is_some() || args.table != Table::Requests) {
-        return Err(EngineError::Usage(
-            "--recorded-text adds columns to the table of requests; leave it or the other out"
-                .to_owned(),
-        ));
-    }
-    if let Some(path) = &args.output {
-        apart(args, path)?;
     }
     match (args.tool, &args.output) {
         (None, None) if args.format == Format::Parquet => Err(EngineError::Usage(
@@ -189,6 +171,26 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
             }
         }
     }
+}
+
+/// Refuses what contradicts, before anything is read.
+fn check(args: &Args) -> Result<(), EngineError> {
+    args.goals.goals()?;
+    if args.slices.slice_duration.is_some() && !matches!(args.tool, Some(Tool::Aiperf | Tool::Hdr))
+    {
+        return Err(EngineError::Usage(
+            "--slice-duration: there are no slices; add --as aiperf or --as hdr, or use onbeat \
+             report"
+                .to_owned(),
+        ));
+    }
+    if args.recorded_text.is_some() && (args.tool.is_some() || args.table != Table::Requests) {
+        return Err(EngineError::Usage(
+            "--recorded-text adds columns to the table of requests; leave it or the other out"
+                .to_owned(),
+        ));
+    }
+    args.output.as_ref().map_or(Ok(()), |path| apart(args, path))
 }
 
 fn no_folder(tool: &str) -> EngineError {
@@ -559,7 +561,10 @@ mod tests {
         let written = fs::read(&ok).expect("the file");
         assert!(written.starts_with(b"PAR1"));
         // One that is there already keeps all others from being written.
-        let other = place.join(format!("run={id}/outcome=http_error/part-0.parquet"));
+        let around = place.join(format!("run={id}"));
+        let folders = fs::read_dir(around).expect("made").map(|entry| entry.expect("one").path());
+        let other = folders.map(|folder| folder.join("part-0.parquet")).find(|path| *path != ok);
+        let other = other.expect("some requests failed");
         fs::remove_file(&other).expect("it was there");
         let error = run(&args, &mut Vec::new()).expect_err("one is there");
         assert!(error.to_string().contains("--force"), "{error}");

@@ -68,7 +68,7 @@ struct Machines {
 
 /// The schema of a line of `onbeat plan`.
 #[must_use]
-pub fn plan() -> Value {
+pub(super) fn plan() -> Value {
     let mut schema = of::<Line<'static>>(
         "a line of onbeat plan",
         "One planned request; what is not known is null.",
@@ -82,7 +82,7 @@ pub fn plan() -> Value {
 
 /// The schema of a run log's manifest, with that of the configuration in the place of any value.
 #[must_use]
-pub fn manifest() -> Value {
+pub(super) fn manifest() -> Value {
     let mut schema = of_manifest().clone();
     let mut config = config();
     let definitions = config["$defs"].take();
@@ -193,7 +193,7 @@ mod tests {
         let manifest = manifest();
         for options in [
             "",
-            "--url http://a:1 --url http://b:2/v1?key=x --unix-socket /tmp/s --cacert /tmp/c",
+            "--url http://a:1 --url http://b:2/v1 --cacert /tmp/c --local-address 127.0.0.1",
             "--api-key secret --header X-A:b --extra-inputs n:1 --temperature 0.5 --endpoint /x",
             "--replay-speedup 2 --arrival-pattern poisson --request-rate 5 --cores 2 --seed 7",
             "--shard 1/3 --start-at 2999-01-31T12:00:00Z --max-clock-error any --goodput ttft:5",

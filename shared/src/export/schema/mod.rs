@@ -49,10 +49,18 @@ pub fn of_manifest() -> &'static Value {
 #[must_use]
 pub fn of<T: JsonSchema>(title: &str, description: &str) -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    plain(&mut schema);
-    schema["title"] = title.into();
-    schema["description"] = description.into();
+    let mut generated = settings.into_generator().into_root_schema_for::<T>().to_value();
+    plain(&mut generated);
+    let mut schema = json!({
+        "$schema": generated["$schema"].take(),
+        "title": title,
+        "description": description,
+    });
+    for (rule, said) in generated.as_object_mut().into_iter().flatten() {
+        if schema.get(rule).is_none() {
+            schema[rule] = said.take();
+        }
+    }
     schema
 }
 
