@@ -6,6 +6,15 @@
 //! log is the plan, not how late machines of their own would be. Needs root and `ip`; where
 //! namespaces are not allowed it says so and does nothing. The program is the release build, which
 //! is not made here.
+//!
+//! ```text
+//! cargo x shards conversation_trace.jsonl --fixed-schedule-end-offset 60000 --tile 1460 \
+//!     --benchmark-duration 8 --max-osl 2 \
+//!     --synthesis-prefix-len-multiplier 0.05 --synthesis-prompt-len-multiplier 0.05
+//! ```
+//!
+//! replays 4,000 requests a second of Mooncake's conversation trace. Prompts are a twentieth as
+//! long and answers two tokens there, because two CPUs carried the server and all shards.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -4,6 +4,7 @@
 //! connection is opened; a run that could not start leaves no log behind. Reading the log back and
 //! showing numbers is the caller's business.
 
+mod granted;
 mod needs;
 mod planned;
 mod shares;
@@ -25,12 +26,10 @@ use crate::clock::{monotonic_step_ns, unix_ns};
 use crate::clock_state::{self, Trust};
 use crate::conductor::footprint;
 use crate::conductor::log_file::LogFile;
-use crate::conductor::{
-    Conducted, Job, Watch, conduct, host, memory_node, warm_connections, warm_requests,
-};
+use crate::conductor::{Conducted, Job, Watch, conduct, host, warm_connections, warm_requests};
 use crate::doctor;
 use crate::error::EngineError;
-use crate::live::{self, LiveOptions, Listener, Onlookers, Serving};
+use crate::live::{self, Listener, LiveOptions, Onlookers, Serving};
 use crate::net::reach::{Reached, reach, resolved};
 use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
@@ -209,7 +208,7 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     keep_within(&mut config, &trace, &plan, cpus.len())?;
     digesting.hold(false);
     go_on(watch)?;
-    let driver = choose_driver(config.driver, watch);
+    let driver = granted::driver(config.driver, watch);
     if !config.targets().any(Target::is_secure)
         && let Some(option) = config.way.tls.first_given()
     {
@@ -311,11 +310,7 @@ fn replay(
     let mut manifest = manifest(config, &trace, &plan, &options, (cpus, driver), &reached);
     manifest.doctor = Some(doctor::glance(cpus).and(needs).json());
     manifest.cache_curve = cache_curve;
-    if config.wishes.numa_local {
-        let node = memory_node::prefer(cpus);
-        node.shortfall().iter().for_each(|words| watch.say(words));
-        manifest.memory_node = Some(node.name());
-    }
+    manifest.memory_node = granted::memory_node(config.wishes, cpus, watch);
     let cores = u16::try_from(cpus.len()).expect("a CPU set is far smaller");
     let warm_up = match scripts {
         Some(_) => None,
@@ -344,19 +339,14 @@ fn replay(
         renderer.check()?;
     }
     go_on(watch)?;
-    if config.wishes.lock_memory {
-        let lock = host::lock_memory();
-        lock.shortfall().iter().for_each(|words| watch.say(words));
-        manifest.memory_lock = Some(lock.name().to_owned());
-    }
+    manifest.memory_lock = granted::memory_lock(config.wishes, watch);
     let onlookers = onlookers(config, &options, &reached, serving, watch)?;
     let ways: Vec<_> = reached.into_iter().map(|reached| Arc::new(reached.way)).collect();
     let assignments = assign(config, &options, &plan, cpus, driver, &ways)?;
     let opened = assignments.iter().flat_map(|assignment| &assignment.warm_connections).sum();
     warm_shortfall(config, opened, cpus.len()).iter().for_each(|words| watch.say(words));
     if let Some((first, bytes)) = warm_up {
-        let asked = config.plan.warm_up;
-        let asked = if first.part.is_some() { first.own_first(asked) } else { asked };
+        let asked = first.own_first(config.plan.warm_up);
         let sent = warm_requests::send(first, bytes, asked, &assignments[0], &manifest, watch)?;
         manifest.warm_up = Some(sent);
     }
@@ -490,17 +480,6 @@ fn source_of(trace: &Trace) -> TraceSource {
         block_tokens: Some(trace.block_tokens),
         files: trace.recorded.files.iter().map(|file| file.name.clone()).collect(),
     }
-}
-
-fn choose_driver(wanted: Option<DriverKind>, watch: &mut dyn Watch) -> DriverKind {
-    if let Some(driver) = wanted {
-        return driver;
-    }
-    let (driver, reason) = DriverKind::probe();
-    if let Some(reason) = reason {
-        watch.say(&format!("{reason}; using epoll instead"));
-    }
-    driver
 }
 
 fn assign(

@@ -7,8 +7,7 @@ use proptest::prelude::{prop_assert_eq, proptest};
 use super::{MergeError, Outcome, Source, merge};
 use crate::log::sample::{self, Sample};
 use crate::log::{
-    ClockState, Closing, Host, PathRow, PlanRow, Record, RecordedRow, ShardFacts, Start,
-    sample_users,
+    ClockState, Host, PathRow, PlanRow, Record, RecordedRow, ShardFacts, Start, sample_users,
 };
 use crate::run::{Run, State};
 use crate::units::{CoreIndex, RequestIndex, SessionIndex};
@@ -199,7 +198,8 @@ fn refused_after(change: impl Fn(&mut Sample)) -> String {
 
 #[test]
 fn what_does_not_belong_together_is_refused_with_the_reason() {
-    let cases: [(&str, fn(&mut Sample)); 10] = [
+    type Case = (&'static str, fn(&mut Sample));
+    let cases: [Case; 10] = [
         ("replay different traces", |log| log.manifest.trace.sha256 = "f00d".repeat(16)),
         ("were written by onbeat", |log| log.manifest.onbeat_version = "0.0.0".to_owned()),
         ("different options: run.n is 1 and 2", |log| {
@@ -342,5 +342,4 @@ fn users_of_all_shards_are_users_of_one_run() {
     let limit = one.manifest.users.as_deref().expect("users").max_users;
     assert_eq!(facts.max_users, 2 * limit);
     assert_eq!(run.warnings, one.warnings);
-    let _ = Closing::default();
 }
