@@ -77,7 +77,10 @@ fn check_block(
     let mut head = vec![0; head_len as usize];
     read(file, &mut head, start)?;
     let behind = if head.starts_with(&CONTINUATION) { 8 } else { 4 };
-    let Some(Ok(message)) = head.get(behind..).map(root_as_message) else { return Ok(()) };
+    // Its reader looks for the message in all of the block, and may find what is not here.
+    let Some(Ok(message)) = head.get(behind..).map(root_as_message) else {
+        return Err(format!("its block has no message of {head_len} bytes: {block:?}"));
+    };
     let fields = footer.schema().and_then(|schema| schema.fields());
     let body = Body { file, start: start + u64::from(head_len), version: message.version() };
     if let Some(dictionary) = message.header_as_dictionary_batch() {
