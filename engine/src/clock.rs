@@ -83,8 +83,8 @@ pub fn unix_ns() -> u64 {
     u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap_or(0)
 }
 
-/// What the monotonic clock shows when the wall clock shows `unix_ns`, which should be near: between
-/// now and then the wall clock is steered.
+/// What the monotonic clock shows when the wall clock shows `unix_ns`, which should be near:
+/// between now and then the wall clock is steered.
 #[must_use]
 pub fn monotonic_at(at_unix_ns: u64) -> i64 {
     const READINGS: usize = 9;

@@ -58,8 +58,8 @@ impl Pool {
             agentic.conversations[place as usize].id.as_str()
         };
         let places = (0_u32..).zip(&scripts.scripts);
-        let mut order: Vec<u32> =
-            places.filter(|(_, own)| own.in_pool || own.elsewhere).map(|(place, _)| place).collect();
+        let all = places.filter(|(_, script)| script.in_pool || script.elsewhere);
+        let mut order: Vec<u32> = all.map(|(place, _)| place).collect();
         order.sort_by(|&a, &b| id(a).cmp(id(b)));
         Twister::new(seed).shuffle(&mut order);
         // Each shard takes its own in the order that all of them have in common.
