@@ -61,3 +61,40 @@ pub(super) fn of_users(options: &mut UserOptions, shard: Shard) -> Result<(), En
     };
     divided(options).map_err(EngineError::Usage)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(options: &UserOptions, count: u32) -> Result<Vec<UserOptions>, EngineError> {
+        let own = |index| {
+            let mut own = options.clone();
+            let shard = Shard::new(index, count).expect("a part");
+            of_users(&mut own, shard).map(|()| own)
+        };
+        (0..count).map(own).collect()
+    }
+
+    #[test]
+    fn users_and_budgets_of_all_shards_are_those_of_the_run() {
+        let mut options = UserOptions { start_users: 6, ..UserOptions::default() };
+        options.limits.input_per_minute = 1_001;
+        let own = shares(&options, 4).expect("enough for all");
+        let users: Vec<u32> = own.iter().map(|own| own.max_users).collect();
+        assert_eq!(users, [13, 13, 12, 12]);
+        assert_eq!(own.iter().map(|own| own.start_users).sum::<u32>(), 6);
+        assert_eq!(own.iter().map(|own| own.limits.concurrent).sum::<u32>(), 50);
+        assert_eq!(own.iter().map(|own| own.limits.input_per_minute).sum::<u64>(), 1_001);
+        let tokens = options.new_tokens_per_period;
+        assert_eq!(own.iter().map(|own| own.new_tokens_per_period).sum::<u64>(), tokens);
+        // What is no limit stays none.
+        assert!(own.iter().all(|own| own.limits.prefill == 0 && own.working_set_tokens == 0));
+    }
+
+    #[test]
+    fn a_limit_too_small_for_all_shards_is_refused_with_what_would_do() {
+        let words = shares(&UserOptions::default(), 4).expect_err("one user").to_string();
+        assert!(words.contains("--start-users 1 is for all 4 shards together"), "{words}");
+        assert!(words.contains("give 4 or more"), "{words}");
+    }
+}
