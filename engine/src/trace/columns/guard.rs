@@ -53,7 +53,9 @@ fn damaged(path: &Path, kind: Kind, panic: &(dyn Any + Send)) -> TraceError {
     const CHARACTERS_MAX: usize = 200;
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let words: String = words.unwrap_or("no reason given").chars().take(CHARACTERS_MAX).collect();
+    // An assertion's words have several lines.
+    let words = words.unwrap_or("no reason given").chars().take(CHARACTERS_MAX);
+    let words: String = words.map(|it| if it.is_control() { ' ' } else { it }).collect();
     let name = kind.name();
     TraceError::file(
         path,
