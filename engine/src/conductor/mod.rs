@@ -128,8 +128,8 @@ pub fn conduct(
     watch: &mut dyn Watch,
 ) -> Result<Conducted, EngineError> {
     let Job { plan, source, users, renderer, assignments, mut manifest, .. } = job;
-    let Job { prefixes, log, digesting, onlookers: Onlookers { serving, sources, interval_ns }, .. } =
-        job;
+    let Job { prefixes, log, digesting, onlookers, .. } = job;
+    let Onlookers { serving, sources, interval_ns } = onlookers;
     let user_run = users.as_ref().map(|job| Arc::clone(&job.run));
     let shared = Arc::new(Shared {
         plan: Arc::clone(&plan),

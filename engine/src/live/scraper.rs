@@ -11,7 +11,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crossbeam::channel::{Receiver, Sender, bounded};
-use onbeat_shared::foreign::shown;
+use onbeat_shared::foreign::{printable, shown};
 use onbeat_shared::log::record::Record;
 
 use super::exposition::{is_page, wanted};
@@ -169,7 +169,7 @@ impl Asking {
             let mut found = wanted(&page);
             found.iter_mut().for_each(|wanted| {
                 let series = std::mem::take(&mut wanted.series);
-                wanted.series = scrubbed(series, secrets);
+                wanted.series = printable(&scrubbed(series, secrets)).into_owned();
             });
             Ok(found)
         });

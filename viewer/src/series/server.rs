@@ -24,6 +24,8 @@ const SERVERS_MOST: usize = 3;
 const VALUES_MOST: usize = 1_500;
 /// A little room above a hundred per cent.
 const SHARES: (f64, f64) = (0.0, 105.0);
+/// Room below zero, as a share of the height: a line at zero must not look like none.
+const BELOW_ZERO: f64 = 0.03;
 
 /// A question about what servers said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,7 +84,7 @@ fn picture(opened: &OpenedRun, Ask { plot, view }: Ask) -> Picture {
     Picture {
         lines: drawn.collect(),
         axis,
-        bounds,
+        bounds: (-BELOW_ZERO * bounds.1, bounds.1),
         table: rows(within_run(opened, view), &curves),
         note: note(servers),
         summary: summary(view, &curves, axis),
