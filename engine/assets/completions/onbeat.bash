@@ -16,6 +16,9 @@ _onbeat() {
             ",$1")
                 cmd="onbeat"
                 ;;
+            onbeat,compare)
+                cmd="onbeat__subcmd__compare"
+                ;;
             onbeat,completions)
                 cmd="onbeat__subcmd__completions"
                 ;;
@@ -37,6 +40,9 @@ _onbeat() {
             onbeat,man)
                 cmd="onbeat__subcmd__man"
                 ;;
+            onbeat,merge)
+                cmd="onbeat__subcmd__merge"
+                ;;
             onbeat,mock)
                 cmd="onbeat__subcmd__mock"
                 ;;
@@ -54,6 +60,9 @@ _onbeat() {
                 ;;
             onbeat,report)
                 cmd="onbeat__subcmd__report"
+                ;;
+            onbeat__subcmd__help,compare)
+                cmd="onbeat__subcmd__help__subcmd__compare"
                 ;;
             onbeat__subcmd__help,completions)
                 cmd="onbeat__subcmd__help__subcmd__completions"
@@ -75,6 +84,9 @@ _onbeat() {
                 ;;
             onbeat__subcmd__help,man)
                 cmd="onbeat__subcmd__help__subcmd__man"
+                ;;
+            onbeat__subcmd__help,merge)
+                cmd="onbeat__subcmd__help__subcmd__merge"
                 ;;
             onbeat__subcmd__help,mock)
                 cmd="onbeat__subcmd__help__subcmd__mock"
@@ -98,12 +110,50 @@ _onbeat() {
 
     case "${cmd}" in
         onbeat)
-            opts="-h -V --help --version replay profile plan inspect report export doctor mock demo completions man reference help"
+            opts="-h -V --help --version replay profile plan inspect report compare export merge doctor mock demo completions man reference help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        onbeat__subcmd__compare)
+            opts="-v -h --format --goodput --slo-ttft --slo-decode-tps --max-lateness-us --verbose --fail-on --accept-not-held --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "text json markdown" -- "${cur}"))
+                    return 0
+                    ;;
+                --goodput)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --slo-ttft)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --slo-decode-tps)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-lateness-us)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fail-on)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -174,14 +224,14 @@ _onbeat() {
             return 0
             ;;
         onbeat__subcmd__export)
-            opts="-o -h --as --format --table --recorded-text --output --force --goodput --slo-ttft --slo-decode-tps --slice-duration --help"
+            opts="-o -h --as --format --table --partition-by --recorded-text --output --force --goodput --slo-ttft --slo-decode-tps --slice-duration --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --as)
-                    COMPREPLY=($(compgen -W "aiperf vllm-bench kv-cache-tester" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "aiperf vllm-bench kv-cache-tester hdr chrome-trace" -- "${cur}"))
                     return 0
                     ;;
                 --format)
@@ -189,7 +239,11 @@ _onbeat() {
                     return 0
                     ;;
                 --table)
-                    COMPREPLY=($(compgen -W "requests chunks" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "requests chunks scraped" -- "${cur}"))
+                    return 0
+                    ;;
+                --partition-by)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --recorded-text)
@@ -228,8 +282,22 @@ _onbeat() {
             return 0
             ;;
         onbeat__subcmd__help)
-            opts="replay plan inspect report export doctor mock demo completions man reference help"
+            opts="replay plan inspect report compare export merge doctor mock demo completions man reference help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        onbeat__subcmd__help__subcmd__compare)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -326,6 +394,20 @@ _onbeat() {
             return 0
             ;;
         onbeat__subcmd__help__subcmd__man)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        onbeat__subcmd__help__subcmd__merge)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -469,6 +551,28 @@ _onbeat() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        onbeat__subcmd__merge)
+            opts="-o -h --output --allow-missing --force --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         onbeat__subcmd__mock)
             opts="-h --host --port --threads --model --strict-model --seed --prefill-rate --overhead-ms --step-ms --sequence-ms --step-tokens --jitter --running --queue --context --block-size --cache-tokens --template-tokens --default-max-tokens --early-stop --tokens-per-event --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -564,7 +668,7 @@ _onbeat() {
             return 0
             ;;
         onbeat__subcmd__plan)
-            opts="-m -H -o -v -u -h --input-file --trace-directory --custom-dataset-type --prompt-input-tokens-block-size --isl-block-size --lenient --session-key --replay-speedup --fixed-schedule-start-offset --fixed-schedule-end-offset --fixed-schedule-auto-offset --fixed-schedule --no-fixed-schedule --request-rate --request-rate-mode --arrival-pattern --vllm-burstiness --arrival-smoothness --max-idle-gap-cap-seconds --trace-session-sample-ratio --synthesis-max-isl --max-isl --synthesis-max-osl --max-osl --synthesis-speedup-ratio --synthesis-prefix-len-multiplier --synthesis-prefix-root-multiplier --synthesis-prompt-len-multiplier --synthesis-output-len-multiplier --force-min-tokens --no-force-min-tokens --benchmark-duration --num-requests --request-count --tile --open-loop-replay --no-open-loop-replay --inter-turn-delay-cap-seconds --open-loop-strict --request-cancellation-rate --request-cancellation-delay --replay-cancellations --model-names --model --endpoint-type --custom-endpoint --endpoint --streaming --no-streaming --no-include-usage --per-chunk-usage --use-legacy-max-tokens --extra-inputs --omit-kv-hints --context-mode --header --session-header --api-key --api-key-file --random-seed --seed --render --render-budget --render-threads --temperature --top-p --top-k --repetition-penalty --cores --pacing --num-warmup-requests --num-warmups --warmup-request-count --lock-memory --realtime --numa-local --drain-seconds --stop-after-failures --output --output-dir --artifact-dir --force --max-lateness-us --failed-request-threshold --verbose --ui-type --ui --goodput --slo-ttft --slo-decode-tps --tokenizer --tokenizer-revision --tokenizer-trust-remote-code --use-server-token-count --max-workers --workers-max --record-processors --record-processor-service-count --prompt-corpus --dataset-sampling-strategy --benchmark-grace-period --gpu-telemetry --no-gpu-telemetry --server-metrics --no-server-metrics --export-http-trace --profile-export-file --profile-export-prefix --profile-export-level --export-level --start-users --max-users --recycle --min-requests --max-context --advance-min --advance-max --advance-all-users --trace-seed --prompt-seed --timing-strategy --max-delay --time-scale --api-time-scale --clamp-think-time --no-clamp-think-time --test-duration --reply-mode --async-subagents --stream-all --tool-role --warm-prefix-pct --chunk-size --max-concurrent-requests --max-prefill-concurrent --max-decode-concurrent --itpm-budget --otpm-budget --enable-request-rate-limiting --max-consecutive-errors --circuit-breaker-window --rate-limit-backoff --fairness-window --max-ttft --ttft-metric --min-output-tokens-per-req --assessment-period --ramp --ttft-window --max-new-tokens-per-period --max-working-set-tokens --cache-max-age --resume --skip-graphs --no-color --api-endpoint --base-url --url --url-strategy --ready-check-timeout-sec --wait-for-model-timeout --wait-for-model-mode --wait-for-model-interval --connection-reuse-strategy --unix-socket --local-address --cacert --cert --key --insecure --connect-timeout-seconds --first-byte-timeout-seconds --idle-timeout-seconds --request-timeout-seconds --warm-connections --max-connections --max-concurrency --concurrency --driver --bodies --limit --help"
+            opts="-m -H -o -v -u -h --input-file --trace-directory --custom-dataset-type --prompt-input-tokens-block-size --isl-block-size --lenient --session-key --replay-speedup --fixed-schedule-start-offset --fixed-schedule-end-offset --fixed-schedule-auto-offset --fixed-schedule --no-fixed-schedule --request-rate --request-rate-mode --arrival-pattern --vllm-burstiness --arrival-smoothness --max-idle-gap-cap-seconds --trace-session-sample-ratio --synthesis-max-isl --max-isl --synthesis-max-osl --max-osl --synthesis-speedup-ratio --synthesis-prefix-len-multiplier --synthesis-prefix-root-multiplier --synthesis-prompt-len-multiplier --synthesis-output-len-multiplier --force-min-tokens --no-force-min-tokens --benchmark-duration --num-requests --request-count --tile --open-loop-replay --no-open-loop-replay --inter-turn-delay-cap-seconds --open-loop-strict --request-cancellation-rate --request-cancellation-delay --replay-cancellations --model-names --model --endpoint-type --custom-endpoint --endpoint --streaming --no-streaming --no-include-usage --per-chunk-usage --use-legacy-max-tokens --extra-inputs --omit-kv-hints --context-mode --header --session-header --api-key --api-key-file --random-seed --seed --render --render-budget --render-threads --temperature --top-p --top-k --repetition-penalty --shard --cores --pacing --num-warmup-requests --num-warmups --warmup-request-count --lock-memory --realtime --numa-local --drain-seconds --stop-after-failures --output --output-dir --artifact-dir --force --max-lateness-us --failed-request-threshold --verbose --ui-type --ui --goodput --slo-ttft --slo-decode-tps --prometheus-port --prometheus-address --scrape --scrape-interval --server-metrics --no-server-metrics --start-at --max-clock-error --tokenizer --tokenizer-revision --tokenizer-trust-remote-code --use-server-token-count --max-workers --workers-max --record-processors --record-processor-service-count --prompt-corpus --dataset-sampling-strategy --benchmark-grace-period --gpu-telemetry --no-gpu-telemetry --export-http-trace --profile-export-file --profile-export-prefix --profile-export-level --export-level --start-users --max-users --recycle --min-requests --max-context --advance-min --advance-max --advance-all-users --trace-seed --prompt-seed --timing-strategy --max-delay --time-scale --api-time-scale --clamp-think-time --no-clamp-think-time --test-duration --reply-mode --async-subagents --stream-all --tool-role --warm-prefix-pct --chunk-size --max-concurrent-requests --max-prefill-concurrent --max-decode-concurrent --itpm-budget --otpm-budget --enable-request-rate-limiting --max-consecutive-errors --circuit-breaker-window --rate-limit-backoff --fairness-window --max-ttft --ttft-metric --min-output-tokens-per-req --assessment-period --ramp --ttft-window --max-new-tokens-per-period --max-working-set-tokens --cache-max-age --resume --skip-graphs --no-color --api-endpoint --base-url --url --url-strategy --ready-check-timeout-sec --wait-for-model-timeout --wait-for-model-mode --wait-for-model-interval --connection-reuse-strategy --unix-socket --local-address --cacert --cert --key --insecure --connect-timeout-seconds --first-byte-timeout-seconds --idle-timeout-seconds --request-timeout-seconds --warm-connections --max-connections --max-concurrency --concurrency --driver --bodies --limit --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -786,6 +890,10 @@ _onbeat() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --shard)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --cores)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -858,6 +966,34 @@ _onbeat() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --prometheus-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prometheus-address)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scrape)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scrape-interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-metrics)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --start-at)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-clock-error)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --tokenizer)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -895,10 +1031,6 @@ _onbeat() {
                     return 0
                     ;;
                 --gpu-telemetry)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --server-metrics)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1170,7 +1302,7 @@ _onbeat() {
             return 0
             ;;
         onbeat__subcmd__reference)
-            opts="-h --help flags columns"
+            opts="-h --help flags columns queries plan-schema report-schema manifest-schema"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1184,7 +1316,7 @@ _onbeat() {
             return 0
             ;;
         onbeat__subcmd__replay)
-            opts="-u -m -H -o -v -h --input-file --trace-directory --custom-dataset-type --prompt-input-tokens-block-size --isl-block-size --lenient --session-key --replay-speedup --fixed-schedule-start-offset --fixed-schedule-end-offset --fixed-schedule-auto-offset --fixed-schedule --no-fixed-schedule --request-rate --request-rate-mode --arrival-pattern --vllm-burstiness --arrival-smoothness --max-idle-gap-cap-seconds --trace-session-sample-ratio --synthesis-max-isl --max-isl --synthesis-max-osl --max-osl --synthesis-speedup-ratio --synthesis-prefix-len-multiplier --synthesis-prefix-root-multiplier --synthesis-prompt-len-multiplier --synthesis-output-len-multiplier --force-min-tokens --no-force-min-tokens --benchmark-duration --num-requests --request-count --tile --open-loop-replay --no-open-loop-replay --inter-turn-delay-cap-seconds --open-loop-strict --request-cancellation-rate --request-cancellation-delay --replay-cancellations --start-users --max-users --recycle --min-requests --max-context --advance-min --advance-max --advance-all-users --trace-seed --prompt-seed --timing-strategy --max-delay --time-scale --api-time-scale --clamp-think-time --no-clamp-think-time --test-duration --reply-mode --async-subagents --stream-all --tool-role --warm-prefix-pct --chunk-size --max-concurrent-requests --max-prefill-concurrent --max-decode-concurrent --itpm-budget --otpm-budget --enable-request-rate-limiting --max-consecutive-errors --circuit-breaker-window --rate-limit-backoff --fairness-window --max-ttft --ttft-metric --min-output-tokens-per-req --assessment-period --ramp --ttft-window --max-new-tokens-per-period --max-working-set-tokens --cache-max-age --resume --skip-graphs --no-color --api-endpoint --base-url --url --url-strategy --ready-check-timeout-sec --wait-for-model-timeout --wait-for-model-mode --wait-for-model-interval --connection-reuse-strategy --unix-socket --local-address --cacert --cert --key --insecure --connect-timeout-seconds --first-byte-timeout-seconds --idle-timeout-seconds --request-timeout-seconds --warm-connections --max-connections --max-concurrency --concurrency --driver --model-names --model --endpoint-type --custom-endpoint --endpoint --streaming --no-streaming --no-include-usage --per-chunk-usage --use-legacy-max-tokens --extra-inputs --omit-kv-hints --context-mode --header --session-header --api-key --api-key-file --random-seed --seed --render --render-budget --render-threads --temperature --top-p --top-k --repetition-penalty --tokenizer --tokenizer-revision --tokenizer-trust-remote-code --use-server-token-count --max-workers --workers-max --record-processors --record-processor-service-count --prompt-corpus --dataset-sampling-strategy --benchmark-grace-period --gpu-telemetry --no-gpu-telemetry --server-metrics --no-server-metrics --export-http-trace --profile-export-file --profile-export-prefix --profile-export-level --export-level --cores --pacing --num-warmup-requests --num-warmups --warmup-request-count --lock-memory --realtime --numa-local --drain-seconds --stop-after-failures --output --output-dir --artifact-dir --force --max-lateness-us --failed-request-threshold --verbose --ui-type --ui --goodput --slo-ttft --slo-decode-tps --slice-duration --help"
+            opts="-u -m -H -o -v -h --input-file --trace-directory --custom-dataset-type --prompt-input-tokens-block-size --isl-block-size --lenient --session-key --replay-speedup --fixed-schedule-start-offset --fixed-schedule-end-offset --fixed-schedule-auto-offset --fixed-schedule --no-fixed-schedule --request-rate --request-rate-mode --arrival-pattern --vllm-burstiness --arrival-smoothness --max-idle-gap-cap-seconds --trace-session-sample-ratio --synthesis-max-isl --max-isl --synthesis-max-osl --max-osl --synthesis-speedup-ratio --synthesis-prefix-len-multiplier --synthesis-prefix-root-multiplier --synthesis-prompt-len-multiplier --synthesis-output-len-multiplier --force-min-tokens --no-force-min-tokens --benchmark-duration --num-requests --request-count --tile --open-loop-replay --no-open-loop-replay --inter-turn-delay-cap-seconds --open-loop-strict --request-cancellation-rate --request-cancellation-delay --replay-cancellations --start-users --max-users --recycle --min-requests --max-context --advance-min --advance-max --advance-all-users --trace-seed --prompt-seed --timing-strategy --max-delay --time-scale --api-time-scale --clamp-think-time --no-clamp-think-time --test-duration --reply-mode --async-subagents --stream-all --tool-role --warm-prefix-pct --chunk-size --max-concurrent-requests --max-prefill-concurrent --max-decode-concurrent --itpm-budget --otpm-budget --enable-request-rate-limiting --max-consecutive-errors --circuit-breaker-window --rate-limit-backoff --fairness-window --max-ttft --ttft-metric --min-output-tokens-per-req --assessment-period --ramp --ttft-window --max-new-tokens-per-period --max-working-set-tokens --cache-max-age --resume --skip-graphs --no-color --api-endpoint --base-url --url --url-strategy --ready-check-timeout-sec --wait-for-model-timeout --wait-for-model-mode --wait-for-model-interval --connection-reuse-strategy --unix-socket --local-address --cacert --cert --key --insecure --connect-timeout-seconds --first-byte-timeout-seconds --idle-timeout-seconds --request-timeout-seconds --warm-connections --max-connections --max-concurrency --concurrency --driver --model-names --model --endpoint-type --custom-endpoint --endpoint --streaming --no-streaming --no-include-usage --per-chunk-usage --use-legacy-max-tokens --extra-inputs --omit-kv-hints --context-mode --header --session-header --api-key --api-key-file --random-seed --seed --render --render-budget --render-threads --temperature --top-p --top-k --repetition-penalty --tokenizer --tokenizer-revision --tokenizer-trust-remote-code --use-server-token-count --max-workers --workers-max --record-processors --record-processor-service-count --prompt-corpus --dataset-sampling-strategy --benchmark-grace-period --gpu-telemetry --no-gpu-telemetry --export-http-trace --profile-export-file --profile-export-prefix --profile-export-level --export-level --cores --pacing --num-warmup-requests --num-warmups --warmup-request-count --lock-memory --realtime --numa-local --drain-seconds --stop-after-failures --output --output-dir --artifact-dir --force --max-lateness-us --failed-request-threshold --verbose --ui-type --ui --prometheus-port --prometheus-address --scrape --scrape-interval --server-metrics --no-server-metrics --shard --start-at --max-clock-error --goodput --slo-ttft --slo-decode-tps --slice-duration --fail-on --accept-not-held --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1686,10 +1818,6 @@ _onbeat() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --server-metrics)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --profile-export-prefix)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1766,6 +1894,38 @@ _onbeat() {
                     COMPREPLY=($(compgen -W "auto simple none" -- "${cur}"))
                     return 0
                     ;;
+                --prometheus-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prometheus-address)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scrape)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scrape-interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-metrics)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --shard)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --start-at)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-clock-error)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --goodput)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1782,6 +1942,10 @@ _onbeat() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --fail-on)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1790,14 +1954,14 @@ _onbeat() {
             return 0
             ;;
         onbeat__subcmd__report)
-            opts="-v -h --format --html --force --goodput --slo-ttft --slo-decode-tps --max-lateness-us --slice-duration --verbose --help"
+            opts="-v -h --format --html --force --goodput --slo-ttft --slo-decode-tps --max-lateness-us --slice-duration --verbose --fail-on --accept-not-held --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "text json html" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json html markdown" -- "${cur}"))
                     return 0
                     ;;
                 --html)
@@ -1821,6 +1985,10 @@ _onbeat() {
                     return 0
                     ;;
                 --slice-duration)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fail-on)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

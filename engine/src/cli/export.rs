@@ -547,7 +547,7 @@ mod tests {
     fn a_table_in_parts_is_files_of_its_owner_all_or_none() {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("run.beat");
-        fs::write(&log, sample::log(1, 60)).expect("room");
+        fs::write(&log, sample::log(4, 200)).expect("room");
         let mut args = args(&log, Format::Csv, Table::Requests);
         args.partition_by = vec!["run".to_owned(), "outcome".to_owned()];
         let place = folder.path().join("runs");
@@ -556,7 +556,7 @@ mod tests {
         assert!(error.to_string().contains("--format parquet"), "{error}");
         args.format = Format::Parquet;
         run(&args, &mut Vec::new()).expect("files");
-        let id = Run::read(&sample::log(1, 60)).expect("a log").manifest.run_id;
+        let id = Run::read(&sample::log(4, 200)).expect("a log").manifest.run_id;
         let ok = place.join(format!("run={id}/outcome=ok/part-0.parquet"));
         let written = fs::read(&ok).expect("the file");
         assert!(written.starts_with(b"PAR1"));
