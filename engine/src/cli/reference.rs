@@ -13,6 +13,7 @@ use clap_mangen::Man;
 use onbeat_shared::export::columns::{
     Column, Kind, answer_columns, chunk_columns, request_columns,
 };
+use onbeat_shared::export::scraped::scraped_columns;
 use onbeat_shared::export::queries;
 use onbeat_shared::export::schema::of_report;
 
@@ -77,6 +78,7 @@ pub fn columns() -> String {
     columns_section(&mut page, "requests", &request_columns());
     columns_section(&mut page, "requests` with `--recorded-text TRACE", &answer_columns());
     columns_section(&mut page, "chunks", &chunk_columns());
+    columns_section(&mut page, "scraped", &scraped_columns());
     page
 }
 
@@ -331,7 +333,7 @@ mod tests {
         for name in request_columns().iter().map(|column| column.name) {
             assert!(page.contains(&format!("\n| `{name}` | ")), "{name}");
         }
-        assert!(page.contains("## `--table chunks`"));
+        assert!(page.contains("## `--table chunks`") && page.contains("## `--table scraped`"));
     }
 
     #[test]
