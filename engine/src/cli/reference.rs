@@ -13,9 +13,9 @@ use clap_mangen::Man;
 use onbeat_shared::export::columns::{
     Column, Kind, answer_columns, chunk_columns, request_columns,
 };
-use onbeat_shared::export::scraped::scraped_columns;
 use onbeat_shared::export::queries;
 use onbeat_shared::export::schema::of_report;
+use onbeat_shared::export::scraped::scraped_columns;
 
 use super::schema;
 
