@@ -4,6 +4,8 @@
 //! only one has (`ttft_ms.p99`); where several end alike, the one of the report's main sections is
 //! meant. What is no number of a report is refused with what is near.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::log::Class;
@@ -46,7 +48,13 @@ impl Place {
         let main: Vec<&Self> = main().filter(|place| place.0.len() == least).collect();
         match (main.as_slice(), found.as_slice()) {
             ([one], _) => Ok((*one).clone()),
-            ([], [one]) => Ok(one.clone()),
+            // Elsewhere a bare word is too easily another number than the one that was meant.
+            ([], [one]) if typed.len() > 1 => Ok(one.clone()),
+            ([], [_, ..]) if typed.len() < 2 && near(&typed, &known).is_empty() => Err(format!(
+                "{name:?} alone is too little; right would be its whole place: {}",
+                places(found.iter())
+            )),
+            ([], [_, ..]) if typed.len() < 2 => Err(unknown(name, &typed, &known)),
             ([], []) => Err(unknown(name, &typed, &known)),
             ([], several) => Err(several_are(name, several.iter())),
             (several, _) => Err(several_are(name, several.iter().copied())),
@@ -104,10 +112,31 @@ impl Place {
 }
 
 fn several_are<'a>(name: &str, several: impl Iterator<Item = &'a Place>) -> String {
-    let names: Vec<String> = several.take(NEAR_MAX).map(|place| place.0.join(".")).collect();
-    format!("several numbers are called {name:?}; right would be one of them, like {}", {
-        names.join(", ")
-    })
+    let names = places(several);
+    format!("several numbers are called {name:?}; right would be one of them, like {names}")
+}
+
+fn places<'a>(places: impl Iterator<Item = &'a Place>) -> String {
+    places.take(NEAR_MAX).map(|place| place.0.join(".")).collect::<Vec<_>>().join(", ")
+}
+
+/// What people ask for of a distribution, before all else of it.
+fn main_figures(names: Vec<String>) -> Vec<String> {
+    let shown = ["p50", "p90", "p99", "mean", "max"];
+    let is_shown = |one: &&String| shown.iter().any(|end| one.ends_with(&format!(".{end}")));
+    let few: Vec<String> = names.iter().filter(is_shown).cloned().collect();
+    if few.is_empty() { names } else { few }
+}
+
+/// Numbers whose names begin like what was typed, or have it in them.
+fn near(typed: &[&str], known: &[Place]) -> Vec<String> {
+    let (first, last) = (typed[0].to_lowercase(), typed[typed.len() - 1]);
+    let like = |own: &String| own.starts_with(&first) || (first.len() > 3 && own.contains(&first));
+    let is_near = |place: &&Place| {
+        let end = typed.len() < 2 || place.0.last().is_some_and(|own| own == last);
+        place.is_main() && !first.is_empty() && end && place.0.iter().skip(1).any(like)
+    };
+    main_figures(known.iter().filter(is_near).map(Place::short).collect())
 }
 
 fn unknown(name: &str, typed: &[&str], known: &[Place]) -> String {
@@ -116,20 +145,10 @@ fn unknown(name: &str, typed: &[&str], known: &[Place]) -> String {
     };
     let figures: Vec<String> = known.iter().filter(inside).map(Place::short).collect();
     if !figures.is_empty() {
-        let shown = ["p50", "p90", "p99", "mean", "max"];
-        let is_shown = |one: &&String| shown.iter().any(|end| one.ends_with(&format!(".{end}")));
-        let few: Vec<_> = figures.iter().filter(is_shown).take(NEAR_MAX + 1).cloned().collect();
-        let few = if few.is_empty() { figures } else { few };
+        let few: Vec<_> = main_figures(figures).into_iter().take(NEAR_MAX + 1).collect();
         return format!("{name:?} is several numbers; right would be one, like {}", few.join(", "));
     }
-    let (first, last) = (typed[0].to_lowercase(), typed[typed.len() - 1]);
-    let is_near = |place: &&Place| {
-        let like =
-            |own: &String| own.starts_with(&first) || (first.len() > 3 && own.contains(&first));
-        let end = typed.len() < 2 || place.0.last().is_some_and(|own| own == last);
-        place.is_main() && end && place.0.iter().skip(1).any(like)
-    };
-    let near: Vec<String> = known.iter().filter(is_near).map(Place::short).take(NEAR_MAX).collect();
+    let near: Vec<String> = near(typed, known).into_iter().take(NEAR_MAX).collect();
     let near = if near.is_empty() {
         "right would be like ttft_ms.p99, e2e_ms.p90, error_rate or output_tokens_per_s".to_owned()
     } else {
@@ -145,6 +164,9 @@ fn known() -> Vec<Place> {
     let schema: Value = serde_json::from_str(SCHEMA).expect("the schema is JSON");
     let mut found = Vec::new();
     gather(&schema, &schema, &mut Vec::new(), &mut found);
+    // Several ways of a schema may lead to one place.
+    let mut seen = BTreeSet::new();
+    found.retain(|place: &Place| seen.insert(place.0.clone()));
     found
 }
 
@@ -200,6 +222,7 @@ mod tests {
             ("output_tokens_per_s", "throughput.output_tokens_per_s"),
             ("users.queue_ms.p90", "users.queue_ms.p90"),
             ("queue_ms.p90", "users.queue_ms.p90"),
+            ("run.duration_s", "run.duration_s"),
         ] {
             assert_eq!(place(name), whole);
         }
@@ -209,6 +232,8 @@ mod tests {
     fn what_is_no_number_is_refused_with_what_is_near() {
         for (name, words) in [
             ("ttft.p99", "near it are ttft_ms.p99"),
+            ("ttft", "near it are ttft_ms.mean, ttft_ms.p50"),
+            ("duration_s", "right would be its whole place: run.duration_s"),
             ("ttft_ms", "is several numbers; right would be one, like ttft_ms.mean, ttft_ms.p50"),
             ("p99", "several numbers are called \"p99\""),
             ("latencies", "right would be like ttft_ms.p99"),
@@ -220,6 +245,20 @@ mod tests {
             let error = Place::of(name).expect_err(name);
             assert!(error.contains(words), "{name}: {error}");
         }
+    }
+
+    #[test]
+    fn several_ways_to_one_place_are_one_place() {
+        let known = known();
+        let unique: BTreeSet<_> = known.iter().map(|place| place.0.clone()).collect();
+        assert_eq!(unique.len(), known.len());
+        let schema = serde_json::json!({"anyOf": [
+            {"properties": {"p99": {"type": ["number", "null"]}}},
+            {"properties": {"p99": {"anyOf": [{"type": "number"}, {"type": "null"}]}}},
+        ]});
+        let mut found = Vec::new();
+        gather(&schema, &schema, &mut Vec::new(), &mut found);
+        assert!(found.iter().all(|place| place.0 == ["p99"]) && !found.is_empty());
     }
 
     #[test]
