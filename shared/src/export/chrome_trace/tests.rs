@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::write;
 use crate::log::sample::{self, Sample};
-use crate::log::{Class, Record, sample_users};
+use crate::log::start::{HostPart, Merged};
+use crate::log::{Class, Host, Record, sample_users};
 use crate::run::Run;
 use crate::units::{CoreIndex, RunNanos};
 
@@ -169,4 +170,34 @@ fn a_request_has_its_phases_and_its_figures() {
     let facts = &events.iter().find(|event| event["name"] == "request 0").expect("one")["args"];
     assert_eq!((&facts["ttft_ms"], &facts["lateness_us"]), (&35.0.into(), &3_000.0.into()));
     assert!(facts["cached_tokens"].is_null(), "unknown is null");
+}
+
+#[test]
+fn cores_of_a_merged_run_are_in_a_group_for_each_host() {
+    let mut sample = Sample::new();
+    for core in 0..3 {
+        let request = sample.plan(0);
+        sample.plan[request.as_usize()].core = CoreIndex(core);
+        sample.dispatch(request, 0, MS);
+    }
+    let host = |shard, first_core, cores: &[u16], name: &str| HostPart {
+        shard,
+        first_core,
+        cores: cores.to_vec(),
+        host: Host { hostname: name.to_owned(), ..Host::default() },
+        ..HostPart::default()
+    };
+    let hosts = vec![host(0, 0, &[4, 5], "a"), host(1, 2, &[4], "b")];
+    sample.manifest.merged = Some(Box::new(Merged { shards: 2, hosts, ..Merged::default() }));
+    let run = Run::read(&sample.bytes()).expect("a log");
+    let events = written(&run);
+    let names = check(&events);
+    let tracks = |group: &str| -> Vec<&str> {
+        let is_it =
+            |event: &&Value| event["name"] == "process_name" && event["args"]["name"] == group;
+        let pid = events.iter().find(is_it).expect(group)["pid"].as_u64();
+        names.iter().filter(|row| Some(row.0.0) == pid).map(|row| row.1.as_str()).collect()
+    };
+    assert_eq!(tracks("cores of a (shard 0)"), ["core 0", "core 1"]);
+    assert_eq!(tracks("cores of b (shard 1)"), ["core 2"]);
 }
