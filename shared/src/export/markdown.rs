@@ -58,9 +58,9 @@ fn put(out: &mut dyn Write, write: impl FnOnce(&mut String) -> fmt::Result) -> i
 fn verdict(text: &mut String, report: &Report) -> fmt::Result {
     let schedule = &report.schedule;
     let (mark, word) = if report.verdict.schedule_held {
-        ("✅", "Schedule held")
+        ("\u{2705}", "Schedule held")
     } else {
-        ("❌", "Schedule **not** held: these are not the numbers of the schedule")
+        ("\u{274c}", "Schedule **not** held: these are not the numbers of the schedule")
     };
     let sent = grouped(schedule.sent);
     let late = schedule.lateness_outside_stalls_us.map_or_else(String::new, |late| {
@@ -178,7 +178,8 @@ fn notes(text: &mut String, report: &Report) -> fmt::Result {
     if !report.notes.warnings.is_empty() {
         text.push('\n');
     }
-    report.notes.warnings.iter().try_for_each(|words| writeln!(text, "- ⚠️ {}", Code(words)))
+    let mut warnings = report.notes.warnings.iter();
+    warnings.try_for_each(|words| writeln!(text, "- \u{26a0}\u{fe0f} {}", Code(words)))
 }
 
 fn gates(text: &mut String, judged: &[Judged], with_run: bool) -> fmt::Result {
@@ -189,7 +190,7 @@ fn gates(text: &mut String, judged: &[Judged], with_run: bool) -> fmt::Result {
     let rule = if with_run { "---|" } else { "" };
     writeln!(text, "\n| gate |{run} | |\n|---|{rule}---|---|")?;
     for one in judged {
-        let mark = if one.failed { "❌ fail" } else { "✅ pass" };
+        let mark = if one.failed { "\u{274c} fail" } else { "\u{2705} pass" };
         let run = if with_run { format!(" {} |", Code(&one.run)) } else { String::new() };
         writeln!(text, "| {} |{run} {mark} | {} |", Code(&one.gate), Code(&one.words))?;
     }
@@ -200,7 +201,7 @@ fn gates(text: &mut String, judged: &[Judged], with_run: bool) -> fmt::Result {
 fn side(text: &mut String, what: &str, side: &Side) -> fmt::Result {
     let held = match side.schedule_held {
         true => "schedule held",
-        false => "❌ schedule **not** held",
+        false => "\u{274c} schedule **not** held",
     };
     writeln!(
         text,
@@ -318,13 +319,16 @@ mod tests {
     #[test]
     fn a_report_has_its_verdict_figures_gates_and_fidelity() {
         let text = page(&sample::sample(3, 200));
-        assert!(text.starts_with("### ✅ Schedule held"), "{text}");
-        for part in ["| TTFT, ms | ", "| arrival | ", "❌ fail", "| goodput | ", "| cache | "] {
+        assert!(text.starts_with("### \u{2705} Schedule held"), "{text}");
+        for part in ["| TTFT, ms | ", "| arrival | ", "\u{274c} fail", "| goodput | ", "| cache | "]
+        {
             assert!(text.contains(part), "{part} in {text}");
         }
         check_tables(&text);
         let empty = page(&Sample::new());
-        assert!(empty.starts_with("### ❌ Schedule **not** held") && empty.contains("no data"));
+        assert!(
+            empty.starts_with("### \u{274c} Schedule **not** held") && empty.contains("no data")
+        );
         check_tables(&empty);
     }
 

@@ -280,13 +280,16 @@ fn rates(base: &Report, new: &Report) -> Vec<Compared> {
         ("output_tokens_per_s", "output tokens/s"),
         ("goodput_rps", "good requests/s"),
     ];
-    let both = of(base).into_iter().zip(of(new));
-    let row = |((name, label), (base, new)): ((&str, &str), (Option<f64>, Option<f64>))| Compared {
-        label: label.to_owned(),
-        is_main: base.or(new).is_some(),
-        ..Compared::of(name.to_owned(), Good::More, None, [base, new])
+    let (base, new) = (of(base), of(new));
+    let row = |(place, (name, label)): (usize, (&str, &str))| {
+        let both = [base[place], new[place]];
+        Compared {
+            label: label.to_owned(),
+            is_main: both.iter().any(Option::is_some),
+            ..Compared::of(name.to_owned(), Good::More, None, both)
+        }
     };
-    names.into_iter().zip(both).map(row).collect()
+    names.into_iter().enumerate().map(row).collect()
 }
 
 /// The values of a number in both runs.

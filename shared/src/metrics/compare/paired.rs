@@ -145,8 +145,8 @@ impl<'a> Order<'a> {
         Some(Self { values, low: rank(place.floor()) + 1, part: place - place.floor() })
     }
 
-    /// Its value in a resample whose lower order statistic lies at this share of the values; `step`,
-    /// above zero and up to one, says how far the next one is (a Beta rank of shape one, inverted).
+    /// Its value in a resample whose lower order statistic lies at this share of the values. How
+    /// far the next one is says `step`, above zero and up to one (a Beta rank of shape one).
     fn value(&self, first: f64, step: f64) -> f64 {
         let n = self.values.count();
         let at = |share: f64| {

@@ -1,11 +1,15 @@
 //! How faithful a replay was to what was recorded: arrivals, lengths, cache, each as one number.
 //!
-//! | number | definition | 0 means | needs |
-//! |---|---|---|---|
-//! | arrival error | the mean distance between recorded and achieved gaps, each of the same rank (Wasserstein's distance of their distributions), by the mean recorded gap | requests came in the recorded rhythm | a schedule from the trace |
-//! | input length error | Σ \|prompt tokens − recorded\| / Σ recorded | prompts are as long for the server | the server's count |
-//! | output length error | Σ \|completion tokens − recorded\| / Σ recorded | answers are as long | recorded output lengths |
-//! | cache error | Σ \|cached tokens − ideal\| / Σ input tokens | the server's cache held what an endless one would | block ids, and a server that reports |
+//! | number | definition | needs |
+//! |---|---|---|
+//! | arrival error | W / mean recorded gap | a schedule from the trace |
+//! | input length error | Σ \|prompt tokens − recorded\| / Σ recorded | the server's own count |
+//! | output length error | Σ \|completion tokens − recorded\| / Σ recorded | recorded lengths |
+//! | cache error | Σ \|cached − ideal\| / Σ input tokens | block ids, and a server that reports |
+//!
+//! W is the mean distance between recorded and achieved gaps, each of the same rank: Wasserstein's
+//! distance of their distributions. Zero is as recorded: the same rhythm, the same lengths, and a
+//! server's cache that held what an endless one would (*ideal*).
 //!
 //! *Recorded* is what was planned: the trace after speed-up, tiles, caps and synthesis. Gaps are
 //! those between successive requests with a due time, in order of time: due against sent, up to the
