@@ -351,17 +351,17 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use onbeat_shared::log::block::BLOCK_RECORDS;
-    use onbeat_shared::log::{Decoder, Item, sample};
+    use onbeat_shared::log::{Decoder, Item, PlanRow, sample, sample_users};
     use onbeat_shared::metrics::{self, ReportOptions};
-    use onbeat_shared::run::Run;
+    use onbeat_shared::run::{End, Run};
 
     use super::*;
     use crate::plan::{LeftOut, PlanMode};
 
     /// A plan of the rows that a log has.
-    fn plan_of(run: &Run) -> Arc<Plan> {
+    fn plan_of(rows: Vec<PlanRow>) -> Arc<Plan> {
         Arc::new(Plan {
-            rows: run.plan.to_vec(),
+            rows,
             record_of: Vec::new(),
             copy_of: Vec::new(),
             copies: 1,
@@ -376,9 +376,13 @@ mod tests {
     }
 
     /// What the writer's thread would have been given of a log.
-    fn taken(log: &[u8], plan: &Arc<Plan>) -> Figures {
+    fn taken(log: &[u8], users: bool) -> Figures {
         let figures = Figures::new();
-        figures.announce(plan, false, ["", "", "", ""]);
+        let rows = Decoder::new(log).expect("a log").filter_map(|item| match item {
+            Item::Plan(rows) => Some(rows.iter().collect::<Vec<_>>()),
+            _ => None,
+        });
+        figures.announce(&plan_of(rows.flatten().collect()), users, ["", "", "", ""]);
         for item in Decoder::new(log).expect("a log") {
             let Item::Records(records) = item else { continue };
             let mut block = BlockBuffer::new();
@@ -395,13 +399,11 @@ mod tests {
         assert!((found - wanted).abs() <= 1e-9 * wanted.abs().max(1.0), "{found}, not {wanted}");
     }
 
-    #[test]
-    fn sums_are_the_report_s() {
-        let log = sample::log(6, 400);
-        let run = Run::read(&log).expect("a log");
-        let plan = plan_of(&run);
+    /// Everything that both the figures and a report say of a log.
+    fn says_what_its_report_says(log: &[u8], users: bool) {
+        let run = Run::read(log).expect("a log");
         let report = metrics::report(&run, &ReportOptions::default());
-        let moment = taken(&log, &plan).moment();
+        let moment = taken(log, users).moment();
         let sums = &moment.sums;
         assert_eq!(sums.sent, report.schedule.sent);
         for &(class, count) in &sums.done {
@@ -411,7 +413,7 @@ mod tests {
         }
         assert_eq!(Some(sums.prompt_tokens), report.tokens.prompt);
         assert_eq!(Some(sums.completion_tokens), report.tokens.completion);
-        assert_eq!(Some(sums.cached_tokens), report.tokens.cached);
+        assert_eq!(sums.cached_tokens, report.tokens.cached.unwrap_or(0));
         for (histogram, statistic, unit) in [
             (&sums.ttft, report.latency.ttft_ms, 1e3),
             (&sums.token_gap, report.latency.itl_ms, 1e3),
@@ -422,13 +424,23 @@ mod tests {
             assert_eq!(histogram.count(), statistic.count);
             near(histogram.sum_s() * unit, statistic.mean * statistic.count as f64);
         }
-        assert_eq!((moment.in_flight, moment.finished, moment.elapsed_s), (0, false, None));
+        let open = (0..run.requests.len()).filter(|&i| run.requests.end(i) == End::Open).count();
+        assert_eq!(moment.in_flight, open as u64);
+        assert_eq!((moment.finished, moment.elapsed_s), (false, None));
+        let due = if users { report.schedule.sent } else { 0 };
+        assert_eq!(moment.due, due, "before zero nothing is due but what has left without a due");
+    }
+
+    #[test]
+    fn sums_are_the_report_s() {
+        says_what_its_report_says(&sample::log(6, 400), false);
+        says_what_its_report_says(&sample_users::log(6, 8), true);
     }
 
     #[test]
     fn what_is_due_is_told_by_the_clock_and_stands_still_at_the_end() {
         let run = Run::read(&sample::log(6, 40)).expect("a log");
-        let plan = plan_of(&run);
+        let plan = plan_of(run.plan.to_vec());
         let figures = Figures::new();
         figures.announce(&plan, false, ["", "", "", ""]);
         assert_eq!(figures.moment().due, 0, "nothing is due before zero");
