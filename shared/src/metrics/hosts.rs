@@ -105,12 +105,21 @@ pub fn hosts(
     merged.hosts.iter().zip(works).map(report).collect()
 }
 
-/// The place of each core's machine among those of a merged run, by the core's number; empty for a
-/// run of one machine.
+/// The place of each core's machine among those of a merged run, by the core's number; `usize::MAX`
+/// for a core of none, and empty for a run of one machine.
 #[must_use]
 pub fn by_core(run: &Run) -> Vec<usize> {
-    let hosts = run.manifest.merged.iter().flat_map(|merged| merged.hosts.iter().enumerate());
-    hosts.flat_map(|(place, host)| host.cores.iter().map(move |_| place)).collect()
+    let Some(merged) = &run.manifest.merged else { return Vec::new() };
+    let mut places = Vec::new();
+    for (place, host) in merged.hosts.iter().enumerate() {
+        let first = usize::from(host.first_core);
+        let end = (first + host.cores.len()).min(CoreIndex::CONDUCTOR.as_usize());
+        if places.len() < end {
+            places.resize(end, usize::MAX);
+        }
+        places[first.min(end)..end].fill(place);
+    }
+    places
 }
 
 #[cfg(test)]
@@ -155,6 +164,7 @@ mod tests {
         let [first, second] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((first.host.as_str(), first.shard, first.sent, first.late), ("h0", 0, 2, 0));
         assert_eq!(first.lateness_us.map(|late| (late.p50, late.max)), Some((20.0, 30.0)));
+        assert_eq!(by_core(&run), [0, 0, 1]);
         assert_eq!(first.host_stalls, HostStalls::default());
         assert_eq!((first.clock_synchronised, first.clock_max_error_ms), (Some(true), Some(0.25)));
         assert_eq!((second.sent, second.late), (2, 1));
