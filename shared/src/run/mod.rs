@@ -28,10 +28,10 @@ pub mod users;
 
 pub use chunks::{Chunk, ChunkRow, Chunks};
 pub use events::{Anchor, Connect, Loss, Stall, Stalls};
-pub use prefixes::{Path, Prefixes};
-pub use reader::{Reader, Tail};
 #[cfg(test)]
 pub(crate) use join::request_of;
+pub use prefixes::{Path, Prefixes};
+pub use reader::{Reader, Tail};
 pub use requests::{End, Requests};
 pub use scraped::Servers;
 pub use users::{Left, Limit, User, Users};

@@ -21,7 +21,10 @@ pub(super) fn formulas(page: &mut Page, has_users: bool) {
     formula("ideal hit rate", "longest prefix of blocks already sent / input tokens");
     formula("reported hit rate", "cached tokens / prompt tokens, answers that report both");
     formula("goodput", "successful requests that meet every goal / duration");
-    formula("arrival error", "mean distance of gaps of the same rank, recorded / achieved, / mean gap");
+    formula(
+        "arrival error",
+        "mean distance of gaps of the same rank, recorded / achieved, / mean gap",
+    );
     formula("length error", "sum of |tokens - recorded| / sum of recorded");
     formula("cache error", "sum of |cached - ideal| / sum of input tokens");
     if has_users {
