@@ -13,6 +13,7 @@ use crate::metrics::Statistic;
 use crate::metrics::compare::{Against, CAUTION, Compared, Comparison, Side};
 use crate::metrics::fidelity;
 use crate::metrics::gate::{Judged, number, percent, signed};
+use crate::metrics::hosts;
 use crate::metrics::report::Report;
 
 /// Writes a report, with what became of its gates.
@@ -26,6 +27,7 @@ pub fn report(report: &Report, judged: &[Judged], out: &mut dyn Write) -> io::Re
         figures(text, report)?;
         load(text, report)?;
         of_fidelity(text, report)?;
+        of_hosts(text, report)?;
         notes(text, report)
     })
 }
@@ -174,6 +176,19 @@ fn of_fidelity(text: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
+/// Lateness by machine, where there are several.
+fn of_hosts(text: &mut String, report: &Report) -> fmt::Result {
+    if report.hosts.is_empty() {
+        return Ok(());
+    }
+    let heads = "| host | shard | sent | late p50, \u{b5}s | p99 | max | host stalls | clock |";
+    writeln!(text, "\n{heads}\n|---|--:|--:|--:|--:|--:|--:|---|")?;
+    hosts::rows(&report.hosts).iter().try_for_each(|row| {
+        let [host, numbers @ ..] = row;
+        writeln!(text, "| {} | {} |", Code(host), numbers.join(" | "))
+    })
+}
+
 fn notes(text: &mut String, report: &Report) -> fmt::Result {
     if !report.notes.warnings.is_empty() {
         text.push('\n');
@@ -274,6 +289,7 @@ mod tests {
     use super::*;
     use crate::log::sample::{self, Sample};
     use crate::metrics::gate::{Gate, Judging, judge};
+    use crate::metrics::hosts::HostReport;
     use crate::metrics::slo::Goals;
     use crate::metrics::{ReportOptions, compare};
     use crate::run::Run;
@@ -330,6 +346,22 @@ mod tests {
             empty.starts_with("### \u{274c} Schedule **not** held") && empty.contains("no data")
         );
         check_tables(&empty);
+    }
+
+    #[test]
+    fn machines_are_a_table_where_there_are_several() {
+        let (_, mut numbers) = read(&sample::sample(3, 20));
+        let written = |numbers: &Report| {
+            let mut out = Vec::new();
+            report(numbers, &[], &mut out).expect("memory takes everything");
+            String::from_utf8(out).expect("text")
+        };
+        assert!(!written(&numbers).contains("| host |"));
+        numbers.hosts = ["h0", "a|b*c*"].map(HostReport::named).into();
+        let text = written(&numbers);
+        assert!(text.contains("| `a\\|b*c*` | 1 | 2 | no data |"), "{text}");
+        assert!(text.contains("| 0 | not synchronised |"), "{text}");
+        check_tables(&text);
     }
 
     #[test]

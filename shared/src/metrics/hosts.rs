@@ -11,6 +11,8 @@ use super::latency::nanos;
 use super::lateness::{in_stall, lateness_ns};
 use super::quantile::{Collector, Statistic};
 use super::report::HostStalls;
+use crate::counted::grouped;
+use crate::quantity::number;
 use crate::run::Run;
 use crate::units::{CoreIndex, RunNanos};
 
@@ -123,6 +125,56 @@ pub fn by_core(run: &Run) -> Vec<usize> {
 }
 
 #[cfg(test)]
+impl HostReport {
+    /// A machine that sent two requests, under a name that somebody else chose.
+    pub(crate) fn named(host: &str) -> Self {
+        Self {
+            host: host.to_owned(),
+            shard: 1,
+            cores: vec![0],
+            planned: 2,
+            sent: 2,
+            late: 0,
+            lateness_us: None,
+            lateness_outside_stalls_us: None,
+            host_stalls: HostStalls::default(),
+            clock_synchronised: Some(false),
+            clock_max_error_ms: None,
+            closed: true,
+            lost_records: 0,
+        }
+    }
+}
+
+/// A machine in words, for pages: its name (foreign), shard, requests sent, lateness (p50, p99 and
+/// the most, in microseconds), host stalls, and how far its clock was to be trusted.
+#[must_use]
+pub fn rows(hosts: &[HostReport]) -> Vec<[String; 8]> {
+    let row = |host: &HostReport| {
+        let late = |figure: fn(&Statistic) -> f64| {
+            let late = host.lateness_us.as_ref();
+            late.map_or_else(|| "no data".to_owned(), |late| number(figure(late)))
+        };
+        let clock = match (host.clock_synchronised, host.clock_max_error_ms) {
+            (Some(true), Some(error)) => format!("within {} ms", number(error)),
+            (Some(false), _) => "not synchronised".to_owned(),
+            _ => "not known".to_owned(),
+        };
+        [
+            host.host.clone(),
+            host.shard.to_string(),
+            grouped(host.sent),
+            late(|late| late.p50),
+            late(|late| late.p99),
+            late(|late| late.max),
+            grouped(host.host_stalls.count),
+            clock,
+        ]
+    };
+    hosts.iter().map(row).collect()
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::log::sample::Sample;
@@ -173,9 +225,14 @@ mod tests {
         assert_eq!(outside, Some(1), "the stall explains one of them");
         assert_eq!(second.host_stalls.max_ms, Some(0.5));
         assert_eq!((second.clock_synchronised, second.clock_max_error_ms), (None, None));
+        let words = rows(&found);
+        let of = |words: &[String; 8]| words[2..].join(" | ");
+        assert_eq!(of(&words[0]), "2 | 20 | 29.8 | 30 | 0 | within 0.25 ms");
+        assert!(words[1][7] == "not known" && words[1][0] == "h1");
         let none = hosts(&run, [], Some((RunNanos(0), RunNanos(1))), 1_000);
         assert_eq!(none[1].lateness_us, None, "no request has no lateness");
         assert_eq!(none[1].host_stalls.count, 0);
+        assert_eq!(rows(&none)[1][3], "no data");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::counted::grouped;
 use crate::metrics::client_part::ClientShare;
 use crate::metrics::cores::{CoreWork, cores};
 use crate::metrics::fidelity::{self, Row};
+use crate::metrics::hosts;
 use crate::metrics::latency::{count, nanos};
 use crate::metrics::lateness::lateness_ns;
 use crate::metrics::quantile::{Collector, Statistic};
@@ -157,4 +158,23 @@ pub(super) fn fidelity(report: &Report) -> Dashboard {
         table: Some(table),
         ..Dashboard::default()
     }
+}
+
+/// What each machine of a merged run did; `None` for a run of one.
+pub(super) fn machines(report: &Report) -> Option<Dashboard> {
+    if report.hosts.is_empty() {
+        return None;
+    }
+    let heads =
+        vec!["host", "shard", "sent", "late p50 µs", "p99 µs", "max µs", "host stalls", "clock"];
+    let rows = hosts::rows(&report.hosts).into_iter().map(Vec::from).collect();
+    Some(Dashboard {
+        id: "machines",
+        title: "Machines",
+        note: "Lateness is by each machine's own clock from its own zero; two zeros lie apart by what \
+               the clocks were wrong."
+            .to_owned(),
+        table: Some(Numbers { heads, rows, is_words: true }),
+        ..Dashboard::default()
+    })
 }

@@ -121,7 +121,7 @@ fn put(page: &Page, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn page(run: &Run, report: &Report) -> Page {
-    let (span, dashboards, numbers, slot): (_, Vec<Dashboard>, _, _) = match &run.users {
+    let (span, mut dashboards, numbers, slot): (_, Vec<Dashboard>, _, _) = match &run.users {
         Some(users) => {
             let periods = report.periods.as_deref().unwrap_or_default();
             let dashboards = by_period::dashboards(run, users, report, periods);
@@ -133,6 +133,7 @@ fn page(run: &Run, report: &Report) -> Page {
             (by_slice::span(slices), dashboards, by_slice::numbers(slices), "slice")
         }
     };
+    dashboards.extend(lateness::machines(report));
     Page {
         title: facts::title(run),
         lead: facts::lead(run, report),
@@ -151,6 +152,7 @@ mod tests {
     use super::*;
     use crate::log::sample::{self, Sample};
     use crate::log::sample_users;
+    use crate::metrics::hosts::HostReport;
     use crate::metrics::{ReportOptions, report};
 
     #[test]
@@ -216,6 +218,18 @@ mod tests {
             assert_eq!(page.matches("<section ").count(), 1, "{}", view.file_name());
             assert!(page.contains(&format!("<section id=\"{}\">", view.id())));
         }
+    }
+
+    #[test]
+    fn machines_have_a_table_where_there_are_several() {
+        let run = Run::read(&sample::log(1, 20)).expect("a log");
+        let mut report = report(&run, &ReportOptions::default());
+        let text = |report: &Report| page(&run, report).text().expect("text");
+        assert!(!text(&report).contains("<section id=\"machines\">"));
+        report.hosts = ["h0", "<q>"].map(HostReport::named).into();
+        let text = text(&report);
+        assert!(text.contains("<section id=\"machines\">") && text.contains("&lt;q&gt;"));
+        assert!(!text.contains("<q>"), "a name is no markup");
     }
 
     #[test]

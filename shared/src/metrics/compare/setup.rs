@@ -23,7 +23,7 @@ pub struct Differs {
     pub new: String,
 }
 
-/// What differs, facts first. Beyond [`OPTIONS_MAX`] options the rest is not told.
+/// What differs, facts first. Beyond `OPTIONS_MAX` options the rest is not told.
 #[must_use]
 pub fn setup(base: &Run, new: &Run) -> Vec<Differs> {
     let pairs = facts(base).into_iter().zip(facts(new));
