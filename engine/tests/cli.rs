@@ -463,4 +463,10 @@ fn goals_slices_and_warm_up_are_typed_as_peers_type_them() {
     let bench = onbeat(&["export", &log, "--as", "vllm-bench"]);
     let bench: serde_json::Value = serde_json::from_slice(&bench.stdout).expect("JSON");
     assert_eq!(bench["completed"], 5);
+    // A table of a cut log has no place for what is missing.
+    assert!(onbeat(&["export", &log]).stderr.is_empty());
+    let whole = std::fs::read(&log).expect("a log");
+    std::fs::write(&log, &whole[..whole.len() - 10]).expect("it is writable");
+    let cut = text(&onbeat(&["export", &log]).stderr);
+    assert!(cut.contains("the log has no footer"), "{cut}");
 }

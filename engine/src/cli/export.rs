@@ -12,11 +12,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use onbeat_shared::counted::counted;
 use onbeat_shared::export::hive::Partitioned;
 use onbeat_shared::export::{self, Beside, TextFormat, aiperf, chrome_trace, hdr, vllm_bench};
 use onbeat_shared::foreign::shown_path;
 use onbeat_shared::metrics::{ReportOptions, report};
-use onbeat_shared::run::Run;
+use onbeat_shared::run::{Run, State};
 
 use super::inputs::check_apart;
 use super::report::{GoalFlags, SliceFlags, finish, read_log};
@@ -113,6 +114,26 @@ pub enum Table {
     Scraped,
 }
 
+/// Reads the log, and says on stderr what of it is missing: tables have no place for that.
+fn whole_or_said(path: &Path) -> Result<Run, EngineError> {
+    let run = read_log(path)?;
+    let shown = shown_path(path);
+    if run.damaged_bytes > 0 {
+        let bytes = counted(run.damaged_bytes, "byte");
+        eprintln!(
+            "{shown}: {bytes} of the log were damaged and left out; requests and answers may be \
+             missing from what is written"
+        );
+    }
+    if matches!(run.state, State::Unfinished { .. }) {
+        eprintln!(
+            "{shown}: the log has no footer (the run was killed, or goes on); requests without an \
+             end in it are written as far as they came"
+        );
+    }
+    Ok(run)
+}
+
 /// Writes the table, or another tool's files.
 ///
 /// # Errors
@@ -129,7 +150,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         (Some(Tool::Aiperf), None) => Err(no_folder("aiperf")),
         (Some(Tool::KvCacheTester), None) => Err(no_folder("kv-cache-tester")),
         (Some(Tool::KvCacheTester), Some(folder)) => {
-            let run = read_log(&args.log)?;
+            let run = whole_or_said(&args.log)?;
             let slo = Some(args.goals.goals_or_of(&run)?);
             let options = ReportOptions { slo, ..ReportOptions::default() };
             let is_free = |path: &Path| {
@@ -139,10 +160,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
             results::export(&run, &report(&run, &options), folder, is_free).map(|()| 0)
         }
         (Some(Tool::Aiperf), Some(folder)) => {
-            as_aiperf(args, &read_log(&args.log)?, folder).map(|()| 0)
+            as_aiperf(args, &whole_or_said(&args.log)?, folder).map(|()| 0)
         }
         (Some(tool @ (Tool::VllmBench | Tool::Hdr | Tool::ChromeTrace)), output) => {
-            let run = read_log(&args.log)?;
+            let run = whole_or_said(&args.log)?;
             let goals = args.goals.goals_or_of(&run)?;
             let write = |out: &mut dyn Write| match tool {
                 Tool::Hdr => {
@@ -158,7 +179,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
             }
         }
         (None, output) => {
-            let run = read_log(&args.log)?;
+            let run = whole_or_said(&args.log)?;
             let texts = recorded_texts(args, &run)?;
             let goals = args.goals.goals_or_of(&run)?;
             let beside = Beside { goals: &goals, recorded_texts: texts.as_deref() };
@@ -238,7 +259,7 @@ fn partitioned(args: &Args) -> Result<(), EngineError> {
                 .to_owned(),
         ));
     };
-    let run = read_log(&args.log)?;
+    let run = whole_or_said(&args.log)?;
     let texts = recorded_texts(args, &run)?;
     let goals = args.goals.goals_or_of(&run)?;
     let beside = Beside { goals: &goals, recorded_texts: texts.as_deref() };

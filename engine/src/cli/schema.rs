@@ -42,6 +42,8 @@ struct Config {
     users: UserFlags,
     /// The servers and the way to them.
     server: TargetFlags,
+    /// The servers' addresses that were reached; a host may have several.
+    addresses: Vec<String>,
     /// What requests say.
     requests: BodyFlags,
     /// Goals of a good request.
@@ -203,7 +205,8 @@ mod tests {
             let line = format!("replay {path} {options}");
             let Command::Replay(args) = typed(&line) else { panic!("{line}") };
             let config = args.config().expect(&line).config;
-            manifest_json["config"] = config;
+            // As a replay writes it, once it has reached its servers.
+            manifest_json["config"] = crate::net::reach::resolved(config, &[]);
             assert_eq!(faults(&manifest, &manifest_json), Vec::<String>::new(), "{line}");
         }
         manifest_json["config"]["run"]["output"] = "here".into();

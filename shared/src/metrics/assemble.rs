@@ -32,6 +32,7 @@ use super::tokens::Source;
 use super::users;
 use super::verdict::{Evidence, reasons};
 use crate::import;
+use crate::log::start::Merged;
 use crate::log::{Class, DoneFlags, Outcome};
 use crate::run::{End, Run, State};
 
@@ -48,12 +49,15 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     let lateness = LatenessStatistics::of(&selection);
     let totals = Totals::of(&selection);
     let (latency, mut notes) = latency(&selection);
+    let unmerged = run.manifest.merged.as_deref().map_or_else(Vec::new, Merged::warnings);
     let reasons = reasons(&Evidence {
         sending: &sending,
         outside_stalls: lateness.outside_stalls.as_ref(),
         lateness: lateness.all.as_ref(),
         max_lateness_us,
         state: run.state,
+        damaged_bytes: run.damaged_bytes,
+        unmerged: &unmerged,
         given_up: run.footer.as_ref().and_then(|footer| footer.given_up.as_deref()),
         measured_by: import::measured_by(run),
     });

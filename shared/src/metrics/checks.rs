@@ -318,6 +318,30 @@ fn a_burst_that_found_no_descriptor_was_not_held() {
 }
 
 #[test]
+fn a_log_with_damage_does_not_show_that_a_schedule_held() {
+    let whole = sample::log(1, 40);
+    let report_of = |bytes: &[u8]| {
+        let run = Run::read(bytes).expect("a log");
+        (run.damaged_bytes, report(&run, &ReportOptions::default()).verdict)
+    };
+    let (none, verdict) = report_of(&whole);
+    assert!(none == 0 && verdict.schedule_held, "{verdict:?}");
+    let mut flipped = whole.clone();
+    let place = whole.len() * 9 / 10;
+    flipped[place] ^= 1;
+    let (damaged, verdict) = report_of(&flipped);
+    assert!(damaged > 0 && !verdict.schedule_held, "{damaged}: {verdict:?}");
+    let said = format!("{damaged} bytes of the log are damaged");
+    let is_said = |reason: &String| reason.replace(',', "").starts_with(&said);
+    assert!(verdict.reasons.iter().any(is_said), "{verdict:?}");
+    let blamed = |reason: &String| reason.contains("--drain-seconds");
+    assert!(
+        !verdict.reasons.iter().any(blamed),
+        "what is missing was not left unsent: {verdict:?}"
+    );
+}
+
+#[test]
 fn a_log_without_footer_tells_flight_from_not_reached() {
     // Case H10, with the sender killed.
     let mut sample = Sample::new();

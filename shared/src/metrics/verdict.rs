@@ -2,11 +2,11 @@
 //!
 //! It held if every planned request left (those aside that a user's stop kept back or the server
 //! gave no connection), at no less than 99 % of the offered rate, with a p99 lateness outside host
-//! stalls within the limit, and every body was ready when due. A log without a footer, a run
-//! without a request, and one whose every request was late in a host stall cannot show that and do
-//! not count as held. Where users decide what is sent there is no offered rate, and nothing is
-//! planned that could stay behind. The measurement's validity is all this says; how the server did
-//! is elsewhere.
+//! stalls within the limit, and every body was ready when due. A log without a footer, with damage,
+//! or merged of a part of the machines, a run without a request, and one whose every request was
+//! late in a host stall cannot show that and do not count as held. Where users decide what is sent
+//! there is no offered rate, and nothing is planned that could stay behind. The measurement's
+//! validity is all this says; how the server did is elsewhere.
 
 use super::latency::count;
 use super::quantile::Statistic;
@@ -35,6 +35,10 @@ pub struct Evidence<'a> {
     pub max_lateness_us: u64,
     /// How far the log goes.
     pub state: State,
+    /// Bytes of the log that were refused as damaged.
+    pub damaged_bytes: u64,
+    /// What logs of several machines lacked when they were merged.
+    pub unmerged: &'a [String],
     /// Why the run was given up, if it was.
     pub given_up: Option<&'a str>,
     /// The other tool that measured it, if one did.
@@ -71,6 +75,16 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
         });
     }
     reasons.extend(unfinished(evidence));
+    if evidence.damaged_bytes > 0 {
+        reasons.push(format!(
+            "{} of the log {} damaged and left out: requests, answers and whole ends may be missing \
+             from every number; copy the file again from where it was made, or repeat the run",
+            counted(evidence.damaged_bytes, "byte"),
+            agreeing(evidence.damaged_bytes, "is", "are")
+        ));
+    }
+    let lacks = evidence.unmerged.iter();
+    reasons.extend(lacks.map(|words| format!("{words}: this is a part of the run only")));
     reasons.extend(evidence.given_up.map(|why| format!("the run was given up: {why}")));
     reasons.extend(never_sent(evidence));
     reasons.extend(below_rate(evidence));
@@ -146,6 +160,10 @@ fn never_sent(evidence: &Evidence<'_>) -> Option<String> {
     // The user's stop explains what was not sent after it, and users plan nothing that they do not
     // come to.
     if never_sent == 0 || evidence.sending.by_users || evidence.state == State::Interrupted {
+        return None;
+    }
+    // What is missing may have been in the damaged part.
+    if evidence.damaged_bytes > 0 || !evidence.unmerged.is_empty() {
         return None;
     }
     Some(format!(

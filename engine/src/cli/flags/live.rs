@@ -9,6 +9,7 @@ use super::number::whole;
 use super::target::{TargetFlags, nanos, seconds};
 use crate::error::EngineError;
 use crate::live::{LiveOptions, ScrapeUrl};
+use crate::render::UrlText;
 
 /// Our own numbers for others, and a server's for the log.
 #[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
@@ -28,7 +29,7 @@ pub struct LiveFlags {
     /// the URL of its metrics (without a path: /metrics). The key and headers of requests go along
     /// only where scheme, host and port are those of a --url.
     #[arg(long, value_name = "URL")]
-    pub scrape: Vec<ScrapeUrl>,
+    pub scrape: Vec<UrlText>,
 
     /// Time between two askings, in seconds.
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = interval)]
@@ -36,7 +37,7 @@ pub struct LiveFlags {
 
     /// As --scrape, for these URLs and for the /metrics of each --url.
     #[arg(long, hide_short_help = true, value_name = "URL", num_args = 0..)]
-    pub server_metrics: Option<Vec<ScrapeUrl>>,
+    pub server_metrics: Option<Vec<UrlText>>,
 
     /// Do not ask for what --server-metrics names.
     #[arg(long, hide_short_help = true)]
@@ -58,13 +59,29 @@ impl LiveFlags {
     /// The options as meant.
     ///
     /// # Errors
-    /// When the metrics of a `--url` cannot be asked for.
+    /// When one of the URLs cannot be asked. Here, and not as they are typed: what the parser of
+    /// options refuses it repeats, with every key.
     pub fn options(&self, target: &TargetFlags) -> Result<LiveOptions, EngineError> {
-        let mut scrape = self.scrape.clone();
+        let meant = |option: &'static str| {
+            move |url: &UrlText| -> Result<ScrapeUrl, EngineError> {
+                let wrong = |words: String| {
+                    EngineError::Usage(format!(
+                        "{option} {url}: {}",
+                        words.replace("--scrape", option)
+                    ))
+                };
+                url.as_sent().parse().map_err(wrong)
+            }
+        };
+        let scrape = self.scrape.iter().map(meant("--scrape"));
+        let mut scrape = scrape.collect::<Result<Vec<_>, _>>()?;
         if let Some(named) = self.server_metrics.as_ref().filter(|_| !self.no_server_metrics) {
             let (first, more) = target.targets()?;
             let own = std::iter::once(&first).chain(&more).map(ScrapeUrl::of);
-            scrape.extend(own.chain(named.iter().cloned()));
+            scrape.extend(own);
+            for url in named.iter().map(meant("--server-metrics")) {
+                scrape.push(url?);
+            }
         }
         let address = self.prometheus_address;
         Ok(LiveOptions {

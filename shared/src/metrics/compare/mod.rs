@@ -32,6 +32,10 @@ use crate::run::Run;
 /// Version of the comparison's JSON; raised when a key changes its meaning or disappears.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// Requests of each run below which no interval is drawn: of five pairs that all moved one way, one
+/// in sixteen does so by chance.
+pub const LEAST: u64 = 6;
+
 /// What every output says under a comparison.
 pub const CAUTION: &str = "Intervals are 95 % bootstrap intervals with requests taken as \
                            independent. They share queues, so the truth is somewhat wider; one run \
@@ -240,7 +244,9 @@ pub fn against(base: Subject<'_>, new: Subject<'_>, goals: &Goals) -> Against {
     }
     for ratio in Ratio::ALL {
         let [one, other] = [base.run, new.run].map(|run| ratio.parts(run, goals));
-        let found = ratio_difference(&one, &other, pairing.paired);
+        let known = |parts: &[[f64; 2]]| parts.iter().filter(|part| part[1] > 0.0).count() as u64;
+        let enough = known(&one).min(known(&other)) >= LEAST;
+        let found = ratio_difference(&one, &other, pairing.paired).filter(|_| enough);
         let each = [base.report, new.report].map(|report| share(report, ratio));
         figures.push(Compared {
             label: ratio.label().to_owned(),
@@ -310,7 +316,15 @@ impl Values {
         Self::Apart(ranked(one), ranked(other))
     }
 
+    /// `None` also where there are too few to know by how much they vary.
     fn difference(&self, figure: super::bootstrap::Figure) -> Option<Difference> {
+        let both = match self {
+            Self::Paired(pairs) => pairs.ranked().each_ref(),
+            Self::Apart(one, other) => [one, other],
+        };
+        if both.iter().any(|ranked| ranked.count() < LEAST) {
+            return None;
+        }
         match self {
             Self::Paired(pairs) => pairs.difference(figure),
             Self::Apart(one, other) => difference(one, other, figure),
@@ -446,6 +460,28 @@ mod tests {
         }
         for moved in &found.moved {
             assert_eq!(moved.test.p_value, 1.0, "{moved:?}");
+        }
+    }
+
+    #[test]
+    fn a_few_requests_are_no_verdict() {
+        let few = |count: i64, late: i64| {
+            let mut sample = Sample::new();
+            for k in 0..count {
+                let sent = sample.send(k * 1_000_000);
+                let first = (k + 20) * 1_000_000 + late;
+                sample.chunks(sent, &[first, first + 9_000_000]);
+                sample.done(sent, first + 9_000_000, crate::log::Class::Ok);
+            }
+            sample
+        };
+        for (count, clear) in [(1, false), (5, false), (6, true)] {
+            let (base, new) = (few(count, 0), few(count, 4_000_000));
+            let found = compared(&base, &new);
+            let ttft = row(&found, "ttft_ms.p50");
+            assert_eq!(ttft.difference_interval.is_some(), clear, "{count}: {ttft:?}");
+            assert_eq!(ttft.verdict == Verdict::Worse, clear, "{count}: {ttft:?}");
+            assert_eq!(ttft.difference, Some(4.0), "what was measured is said");
         }
     }
 

@@ -7,6 +7,9 @@
 //! | output length error | Σ \|completion tokens − recorded\| / Σ recorded | recorded lengths |
 //! | cache error | Σ \|cached − ideal\| / Σ input tokens | block ids, and a server that reports |
 //!
+//! A server counts cached tokens of prompts as it counts these, with a chat template's tokens or by
+//! another tokenizer: what it had of a prompt counts as that share of the recorded input.
+//!
 //! W is the mean distance between recorded and achieved gaps, each of the same rank: Wasserstein's
 //! distance of their distributions. Zero is as recorded: the same rhythm, the same lengths, and a
 //! server's cache that held what an endless one would (*ideal*).
@@ -238,7 +241,7 @@ fn lengths(requests: impl Iterator<Item = (Option<u32>, Option<u64>)>) -> Option
 fn cache(selection: &Selection<'_>) -> Option<(f64, CacheFidelity)> {
     let run = selection.run();
     let (mut requests, mut below, mut above) = (0, 0, 0);
-    let (mut input, mut ideal, mut cached, mut apart) = (0, 0, 0, 0);
+    let (mut input, mut ideal, mut cached, mut prompts, mut apart) = (0, 0, 0, 0, 0.0);
     let mut recorded = None;
     for i in selection.requests().filter(|&i| run.requests.was_sent(i)) {
         let row = &run.plan[i];
@@ -251,26 +254,29 @@ fn cache(selection: &Selection<'_>) -> Option<(f64, CacheFidelity)> {
         }
         let known = (row.input_tokens, row.ideal_cached_tokens, run.requests.cached_tokens(i));
         let (Some(of), Some(could), Some(was)) = known else { continue };
+        let prompt = run.requests.prompt_tokens(i).filter(|&prompt| prompt > 0).unwrap_or(of);
+        let of_input = f64::from(was) * f64::from(of) / f64::from(prompt.max(1));
         requests += 1;
-        below += u64::from(was < could);
-        above += u64::from(was > could);
+        // A token of difference is what a share is rounded by.
+        below += u64::from(of_input < f64::from(could) - 1.0);
+        above += u64::from(of_input > f64::from(could) + 1.0);
         input += u64::from(of);
         ideal += u64::from(could);
         cached += u64::from(was);
-        apart += u64::from(was.abs_diff(could));
+        prompts += u64::from(prompt);
+        apart += (of_input - f64::from(could)).abs();
     }
-    let share = |part: u64| count(part) / count(input);
     let recorded = recorded.filter(|&(_, of)| of > 0).map(|(part, of)| count(part) / count(of));
     (input > 0).then(|| {
         let found = CacheFidelity {
             requests,
-            ideal_hit_rate: share(ideal),
-            reported_hit_rate: share(cached),
+            ideal_hit_rate: count(ideal) / count(input),
+            reported_hit_rate: count(cached) / count(prompts),
             below_ideal: below,
             above_ideal: above,
             recorded_hit_rate: recorded,
         };
-        (share(apart), found)
+        (apart / count(input), found)
     })
 }
 
@@ -392,6 +398,23 @@ mod tests {
     }
 
     #[test]
+    fn a_chat_templates_tokens_are_no_error_of_the_cache() {
+        let mut sample = Sample::new();
+        for k in 0..4 {
+            let request = sample.send(k * MS);
+            sample.plan[usize::try_from(k).expect("small")].ideal_cached_tokens = Some(60);
+            // 100 tokens were recorded; the server counts 400 more and has had 60 % of it all.
+            sample.usage(request, k * MS + 10, [Some(500), Some(10), Some(300)]);
+            sample.done(request, k * MS + 10, Class::Ok);
+        }
+        let found = of(&sample);
+        close(found.cache_error, 0.0);
+        let cache = found.cache.expect("reported");
+        close(Some(cache.reported_hit_rate), 0.6);
+        assert_eq!((cache.below_ideal, cache.above_ideal), (0, 0));
+    }
+
+    #[test]
     fn lengths_and_cache_are_sums_of_what_differs() {
         let mut sample = Sample::new();
         // Prompt, answer, cached, what could be cached; 100 and 10 tokens were recorded.
@@ -425,6 +448,6 @@ mod tests {
         let cache = found.cache.expect("reported");
         assert_eq!((cache.below_ideal, cache.above_ideal, cache.requests), (1, 1, 3));
         close(cache.recorded_hit_rate, 0.25);
-        close(Some(cache.reported_hit_rate), 112.0 / 300.0);
+        close(Some(cache.reported_hit_rate), 112.0 / 310.0);
     }
 }
