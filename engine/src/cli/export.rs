@@ -116,19 +116,15 @@ pub enum Table {
 
 /// Reads the log, and says on stderr what of it is missing: tables have no place for that.
 fn whole_or_said(path: &Path) -> Result<Run, EngineError> {
-    let run = read_log(path)?;
-    let shown = shown_path(path);
+    let (run, shown) = (read_log(path)?, shown_path(path));
     if run.damaged_bytes > 0 {
         let bytes = counted(run.damaged_bytes, "byte");
-        eprintln!(
-            "{shown}: {bytes} of the log were damaged and left out; requests and answers may be \
-             missing from what is written"
-        );
+        eprintln!("{shown}: {bytes} of the log are damaged: what was in them is not written");
     }
     if matches!(run.state, State::Unfinished { .. }) {
         eprintln!(
-            "{shown}: the log has no footer (the run was killed, or goes on); requests without an \
-             end in it are written as far as they came"
+            "{shown}: the log has no footer (the run was killed, or goes on): requests without an \
+             end are written as far as they came"
         );
     }
     Ok(run)
