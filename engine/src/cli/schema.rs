@@ -195,7 +195,7 @@ mod tests {
         let manifest = manifest();
         for options in [
             "",
-            "--url http://a:1 --url http://b:2/v1 --cacert /tmp/c --local-address 127.0.0.1",
+            "--url http://a:1 --url http://b:2/v1 --cacert c.pem --local-address 127.0.0.1",
             "--api-key secret --header X-A:b --extra-inputs n:1 --temperature 0.5 --endpoint /x",
             "--replay-speedup 2 --arrival-pattern poisson --request-rate 5 --cores 2 --seed 7",
             "--shard 1/3 --start-at 2200-01-31T12:00:00Z --max-clock-error any --goodput ttft:5",
