@@ -210,7 +210,7 @@ fn chunk_rows(run: &Run, places: impl Iterator<Item = usize>) -> impl Iterator<I
 mod tests {
     use super::*;
     use crate::log::sample::{self, Sample};
-    use crate::log::{Class, Host, HostPart, Merged, RecordedRow};
+    use crate::log::{Class, RecordedRow};
 
     const MS: i64 = 1_000_000;
 
@@ -335,15 +335,7 @@ mod tests {
     #[test]
     fn requests_of_a_merged_run_say_which_machine_sent_them() {
         let mut sample = sample::sample(3, 40);
-        let host = |shard: u32, first_core| HostPart {
-            shard,
-            first_core,
-            cores: vec![0],
-            host: Host { hostname: format!("node-{shard}"), ..Host::default() },
-            ..HostPart::default()
-        };
-        let hosts = vec![host(0, 1), host(1, 0)];
-        sample.manifest.merged = Some(Box::new(Merged { shards: 2, hosts, ..Merged::default() }));
+        sample.merge(&[1, 0]);
         let run = Run::read(&sample.bytes()).expect("a log");
         let lines = table(&run, Table::Requests, TextFormat::JsonLines);
         for line in lines.lines() {

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 pub use super::sample_prefixes::prefix_rows;
 pub use super::sample_scraped::{scraped, with_scrapes};
 use super::{
-    BlockBuffer, ChunkKind, Class, Closing, DoneFlags, FinishReason, Footer, Host, Manifest,
-    Pacing, PlanRow, PrefixRows, Record, RecordedRow, TraceSource, Usage, file_header_of,
-    footer_block, manifest_block, number_blocks, plan_blocks, prefix_blocks, recorded_blocks,
-    session_blocks,
+    BlockBuffer, ChunkKind, Class, Closing, DoneFlags, FinishReason, Footer, Host, HostPart,
+    Manifest, Merged, Pacing, PlanRow, PrefixRows, Record, RecordedRow, TraceSource, Usage,
+    file_header_of, footer_block, manifest_block, number_blocks, plan_blocks, prefix_blocks,
+    recorded_blocks, session_blocks,
 };
 use crate::dice::Dice;
 use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
@@ -155,6 +155,21 @@ impl Sample {
             core,
             Record::Done { request, time, class, status, response_bytes, finish, flags },
         );
+    }
+
+    /// Makes it a run that was merged of machines with one core each, `node-0` and so on; machine
+    /// `k` sent on the core `cores[k]`.
+    pub fn merge(&mut self, cores: &[u16]) {
+        let host = |(shard, &first_core): (u32, &u16)| HostPart {
+            shard,
+            first_core,
+            cores: vec![0],
+            host: Host { hostname: format!("node-{shard}"), ..Host::default() },
+            ..HostPart::default()
+        };
+        let hosts: Vec<HostPart> = (0..).zip(cores).map(host).collect();
+        let shards = u32::try_from(hosts.len()).expect("a few");
+        self.manifest.merged = Some(Box::new(Merged { shards, hosts, ..Merged::default() }));
     }
 
     /// Any record.

@@ -19,6 +19,9 @@ use crate::dice::Dice;
 pub const RESAMPLES: usize = 2_000;
 /// Share of resamples within an interval.
 pub const CONFIDENCE: f64 = 0.95;
+/// Values of each run below which no interval is drawn: draws of a few say how they lie, not how
+/// much others would differ, and of one not even that.
+pub const LEAST: u64 = 6;
 /// What all draws begin with.
 const SEED: u64 = 0x6F6E_6265_6174;
 /// Up to so many values a mean is resampled value by value; above, the mean of a resample is as
@@ -101,9 +104,12 @@ impl Difference {
 }
 
 /// How a figure of the second run's values differs from that of the first's. `None` when one of
-/// them has no values.
+/// them has fewer than [`LEAST`] values.
 #[must_use]
 pub fn difference(before: &Ranked, after: &Ranked, figure: Figure) -> Option<Difference> {
+    if before.count().min(after.count()) < LEAST {
+        return None;
+    }
     let (first, second) = (figure.of(before)?, figure.of(after)?);
     let (one, other) = (Resampled::of(before, figure)?, Resampled::of(after, figure)?);
     Difference::of_draws(first, second, |dice| Some((one.draw(dice), other.draw(dice))))
@@ -276,12 +282,14 @@ mod tests {
         let of = |values: &[f64]| Ranked::from(values.to_vec());
         assert_eq!(difference(&of(&[]), &of(&[1.0]), Figure::Mean), None);
         assert_eq!(difference(&of(&[1.0]), &of(&[]), Figure::Quantile(0.5)), None);
+        let same = |value: f64, n: usize| of(&vec![value; n]);
         for share in [0.0, 0.5, 1.0] {
-            let found =
-                difference(&of(&[1.0]), &of(&[3.0]), Figure::Quantile(share)).expect("one each");
+            let figure = Figure::Quantile(share);
+            assert_eq!(difference(&same(1.0, 5), &same(3.0, 6), figure), None);
+            let found = difference(&same(1.0, 6), &same(3.0, 6), figure).expect("enough");
             assert_eq!(found.absolute, (2.0, 2.0));
         }
-        let found = difference(&of(&[0.0, 0.0]), &of(&[1.0, 2.0]), Figure::Mean).expect("two each");
+        let found = difference(&same(0.0, 6), &same(1.0, 7), Figure::Mean).expect("enough");
         assert_eq!((found.relative, found.relative_change()), (None, None));
     }
 }

@@ -287,7 +287,7 @@ fn deltas_table_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
             3 => &row.change,
             4 => &row.relative,
             5 => &row.interval,
-            _ => return row.verdict.words().to_owned(),
+            _ => return row.verdict.word().to_owned(),
         };
         value.clone().unwrap_or_else(|| quantity::NO_DATA_CELL.to_owned())
     };

@@ -3,10 +3,7 @@
 use eframe::egui::{Key, ThemePreference, accesskit::Role};
 use egui_kittest::{SnapshotResults, kittest::Queryable as _};
 use onbeat_shared::{
-    log::{
-        Host, HostPart, Merged,
-        sample::{self, Sample},
-    },
+    log::sample::{self, Sample},
     metrics::{client_part::ClientShare, cores, lateness::lateness_ns},
 };
 use onbeat_viewer::{opened::OpenedRun, panels, quantity};
@@ -100,15 +97,7 @@ fn stalls_cores_ttft_and_clock_stand_beside() {
 #[test]
 fn machines_of_a_merged_run_stand_beside() {
     let mut sample = sample::sample(5, 200);
-    let host = |shard: u32, first_core| HostPart {
-        shard,
-        first_core,
-        cores: vec![0],
-        host: Host { hostname: format!("node-{shard}"), ..Host::default() },
-        ..HostPart::default()
-    };
-    let hosts = vec![host(0, 0), host(1, 1)];
-    sample.manifest.merged = Some(Box::new(Merged { shards: 2, hosts, ..Merged::default() }));
+    sample.merge(&[0, 1]);
     let mut play = show(stage::opened(&sample, "run.beat"));
     play.get_by_label("Beside: Hosts").click();
     play.run();

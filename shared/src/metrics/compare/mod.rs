@@ -32,10 +32,6 @@ use crate::run::Run;
 /// Version of the comparison's JSON; raised when a key changes its meaning or disappears.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Requests of each run below which no interval is drawn: of five pairs that all moved one way, one
-/// in sixteen does so by chance.
-pub const LEAST: u64 = 6;
-
 /// What every output says under a comparison.
 pub const CAUTION: &str = "Intervals are 95 % bootstrap intervals with requests taken as \
                            independent. They share queues, so the truth is somewhat wider; one run \
@@ -170,7 +166,9 @@ impl Verdict {
         }
     }
 
-    fn of(found: &Difference, good: Good) -> Self {
+    /// What a difference of a number means of which so much is good.
+    #[must_use]
+    pub fn of(found: &Difference, good: Good) -> Self {
         match good {
             _ if !found.is_clear() => Self::Unclear,
             Good::Neither => Self::Differs,
@@ -244,9 +242,7 @@ pub fn against(base: Subject<'_>, new: Subject<'_>, goals: &Goals) -> Against {
     }
     for ratio in Ratio::ALL {
         let [one, other] = [base.run, new.run].map(|run| ratio.parts(run, goals));
-        let known = |parts: &[[f64; 2]]| parts.iter().filter(|part| part[1] > 0.0).count() as u64;
-        let enough = known(&one).min(known(&other)) >= LEAST;
-        let found = ratio_difference(&one, &other, pairing.paired).filter(|_| enough);
+        let found = ratio_difference(&one, &other, pairing.paired);
         let each = [base.report, new.report].map(|report| share(report, ratio));
         figures.push(Compared {
             label: ratio.label().to_owned(),
@@ -316,15 +312,7 @@ impl Values {
         Self::Apart(ranked(one), ranked(other))
     }
 
-    /// `None` also where there are too few to know by how much they vary.
     fn difference(&self, figure: super::bootstrap::Figure) -> Option<Difference> {
-        let both = match self {
-            Self::Paired(pairs) => pairs.ranked().each_ref(),
-            Self::Apart(one, other) => [one, other],
-        };
-        if both.iter().any(|ranked| ranked.count() < LEAST) {
-            return None;
-        }
         match self {
             Self::Paired(pairs) => pairs.difference(figure),
             Self::Apart(one, other) => difference(one, other, figure),

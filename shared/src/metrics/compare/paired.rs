@@ -9,7 +9,7 @@
 //! [`super::super::bootstrap`]). So a million requests cost what a hundred do. Seeded.
 
 use super::super::Ranked;
-use super::super::bootstrap::{Difference, FEW, Figure, gamma, normal, rank};
+use super::super::bootstrap::{Difference, FEW, Figure, LEAST, gamma, normal, rank};
 use super::super::latency::count;
 use crate::dice::Dice;
 
@@ -62,10 +62,11 @@ impl Pairs {
     }
 
     /// How a figure of the second run differs from that of the first. `None` when one of them has
-    /// no values.
+    /// fewer than [`LEAST`] values.
     #[must_use]
     pub fn difference(&self, figure: Figure) -> Option<Difference> {
         match figure {
+            Figure::Quantile(_) if self.ranked.iter().any(|ranked| ranked.count() < LEAST) => None,
             Figure::Quantile(share) => self.quantile(share),
             Figure::Mean => {
                 let parts = |values: &[Option<f64>]| -> Parts {
@@ -164,7 +165,7 @@ impl<'a> Order<'a> {
 
 /// How a ratio of sums over requests differs: of cached tokens to all, of a sum to a count. With
 /// `paired`, both lists are of the same requests, which are drawn together. `None` when one of them
-/// has nothing to be a part of.
+/// has fewer than [`LEAST`] requests that are part of something.
 ///
 /// # Panics
 /// If paired lists differ in length.
@@ -174,6 +175,10 @@ pub fn ratio_difference(
     after: &[[f64; 2]],
     paired: bool,
 ) -> Option<Difference> {
+    let known = |parts: &[[f64; 2]]| parts.iter().filter(|part| part[1] > 0.0).count() as u64;
+    if known(before).min(known(after)) < LEAST {
+        return None;
+    }
     let (first, second) = (ratio(before.iter().copied())?, ratio(after.iter().copied())?);
     assert!(!paired || before.len() == after.len(), "paired lists are of the same requests");
     if before.len().max(after.len()) as u64 <= FEW {
@@ -308,8 +313,8 @@ mod tests {
 
     #[test]
     fn ratios_are_of_sums_and_missing_requests_weigh_nothing() {
-        let before = [[10.0, 100.0], [0.0, 0.0], [30.0, 100.0]];
-        let after = [[20.0, 100.0], [5.0, 10.0], [60.0, 90.0]];
+        let before = [[10.0, 100.0], [0.0, 0.0], [30.0, 100.0]].repeat(3);
+        let after = [[20.0, 100.0], [5.0, 10.0], [60.0, 90.0]].repeat(3);
         let found = ratio_difference(&before, &after, true).expect("some");
         assert_eq!((found.before, found.after), (0.2, 0.425));
         assert_eq!(ratio_difference(&[[0.0, 0.0]], &[[1.0, 2.0]], true), None);
@@ -331,9 +336,10 @@ mod tests {
         let none = Pairs::new(vec![None, Some(f64::NAN)], vec![Some(1.0), Some(2.0)]);
         assert_eq!(none.difference(Figure::Quantile(0.5)), None);
         assert_eq!(none.difference(Figure::Mean), None);
-        let one = Pairs::new(vec![Some(1.0)], vec![Some(3.0)]);
+        let of = |n: usize| Pairs::new(vec![Some(1.0); n], vec![Some(3.0); n]);
         for figure in [Figure::Mean, Figure::Quantile(0.0), Figure::Quantile(0.99)] {
-            assert_eq!(one.difference(figure).expect("one each").absolute, (2.0, 2.0));
+            assert_eq!(of(5).difference(figure), None);
+            assert_eq!(of(6).difference(figure).expect("enough").absolute, (2.0, 2.0));
         }
     }
 }

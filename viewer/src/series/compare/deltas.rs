@@ -2,7 +2,8 @@
 
 use onbeat_shared::metrics::{
     Ranked, ReportOptions,
-    bootstrap::{Difference, Figure, difference},
+    bootstrap::{Figure, difference},
+    compare::{Good, Verdict},
     slo::{self, Goals},
 };
 use onbeat_shared::run::Run;
@@ -40,43 +41,6 @@ pub struct Delta {
     pub interval: Option<String>,
     /// What that means.
     pub verdict: Verdict,
-}
-
-/// What a difference means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The shown run is better, and not by chance.
-    Better,
-    /// The shown run is worse, and not by chance.
-    Worse,
-    /// They differ, not by chance, and neither is better for it.
-    Differs,
-    /// Chance explains it.
-    Unclear,
-    /// It cannot be told: one run says nothing of chance, or a value is missing.
-    Unknown,
-}
-
-impl Verdict {
-    /// It in words.
-    #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::Differs => "differs",
-            Self::Unclear => "unclear",
-            Self::Unknown => "",
-        }
-    }
-}
-
-/// Which direction is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Good {
-    Less,
-    More,
-    Neither,
 }
 
 /// Numbers of requests in the table, each with its figures.
@@ -163,7 +127,7 @@ impl Delta {
         let (low, high) = found.absolute;
         Self {
             interval: Some(written.interval(low, high)),
-            verdict: verdict(&found, good),
+            verdict: Verdict::of(&found, good),
             ..Self::plain(name, [Some(found.before), Some(found.after)], written)
         }
     }
@@ -181,16 +145,6 @@ impl Delta {
             interval: None,
             verdict: Verdict::Unknown,
         }
-    }
-}
-
-fn verdict(found: &Difference, good: Good) -> Verdict {
-    match good {
-        _ if !found.is_clear() => Verdict::Unclear,
-        Good::Neither => Verdict::Differs,
-        Good::Less if found.change() < 0.0 => Verdict::Better,
-        Good::More if found.change() > 0.0 => Verdict::Better,
-        Good::Less | Good::More => Verdict::Worse,
     }
 }
 

@@ -24,7 +24,7 @@ use crate::selection::Selection;
 use crate::state::Scale;
 use crate::theme::data_colour;
 
-pub use deltas::{Delta, Deltas, Verdict};
+pub use deltas::{Delta, Deltas};
 
 /// Names of the runs in plots and tables, the shown one first. So many can be compared at once.
 pub const LETTERS: [&str; 6] = ["A", "B", "C", "D", "E", "F"];
