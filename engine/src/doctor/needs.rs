@@ -124,9 +124,12 @@ fn files(needs: &Needs, room: &Room) -> Finding {
         grouped(needed),
         grouped(limit)
     );
-    fact(Finding::new(CHECK, Level::Problem, words))
-        .command(raise_files(needed, room.files_most))
-        .help(format!("or let requests wait for a connection: --max-connections {cap}"))
+    let finding = fact(Finding::new(CHECK, Level::Problem, words))
+        .command(raise_files(needed, room.files_most));
+    if cap == 0 {
+        return finding;
+    }
+    finding.help(format!("or let requests wait for a connection: --max-connections {cap}"))
 }
 
 fn ports(needs: &Needs, room: &Room) -> Finding {
@@ -297,8 +300,10 @@ mod tests {
         let findings = judge(&small, &room());
         assert!(findings.iter().all(|finding| finding.level == Level::Ok), "{findings:?}");
         assert!(findings.iter().all(|finding| told(finding).is_none()));
-        let one_more = Needs { connections: 19_937, ..small };
+        let one_more = Needs { connections: 19_937, ..small.clone() };
         assert_eq!(judge(&one_more, &room())[0].level, Level::Problem);
+        let none = Room { files: Some(64), ..room() };
+        assert_eq!(judge(&small, &none)[0].help, None, "no connection at all is no way out");
     }
 
     #[test]
