@@ -202,7 +202,8 @@ fn answers() -> Vec<Way> {
         way("interim answers", Class::Ok, 2, [say(interim), say(good_stream()), Next]),
         way("closed in between", Class::Ok, 2, [say(good_stream())]),
         way("half-closed behind", Class::Ok, 2, [say(good_stream()), Half]),
-        way("stray bytes", Class::Ok, 2, [say(good_stream()), say("and more"), Wait]),
+        // In one write: what comes later may meet the connection's next request.
+        way("stray bytes", Class::Ok, 2, [say([&good_stream()[..], b"and more"].concat()), Wait]),
         way("answers unasked", Class::Ok, 2, [say([good_stream(), good_stream()].concat()), Wait]),
     ]
 }
