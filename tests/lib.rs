@@ -165,22 +165,31 @@ impl Scenario {
     }
 }
 
-/// A user who wants the run to end in a way, as soon as so many requests have been sent.
+/// A user who wants the run to end in a way, as soon as so many requests have been sent and so many
+/// tokens have come.
 #[derive(Debug)]
 pub struct Stopper {
-    /// How many.
+    /// How many requests.
     pub sent: u64,
+    /// How many tokens.
+    pub tokens: u64,
     /// How the run is to end.
     pub how: Stop,
-    /// Sent so far; `None` before the first look, which comes at the start.
-    seen: Option<u64>,
+    /// Whether it is so.
+    over: bool,
 }
 
 impl Stopper {
     /// Ends a run `how` once `sent` requests have been sent.
     #[must_use]
     pub const fn after(sent: u64, how: Stop) -> Self {
-        Self { sent, how, seen: None }
+        Self { sent, tokens: 0, how, over: false }
+    }
+
+    /// The same, but not before so many tokens have come.
+    #[must_use]
+    pub const fn and_tokens(self, tokens: u64) -> Self {
+        Self { tokens, ..self }
     }
 }
 
@@ -188,13 +197,14 @@ impl Watch for Stopper {
     fn say(&mut self, _words: &str) {}
 
     fn look(&mut self, elapsed_ns: i64, _planned: u64, counters: &Snapshot) {
+        // The first look comes at the start.
         if elapsed_ns > 0 {
-            self.seen = Some(counters.sent);
+            self.over = counters.sent >= self.sent && counters.tokens >= self.tokens;
         }
     }
 
     fn stop(&mut self) -> Stop {
-        if self.seen.is_some_and(|seen| seen >= self.sent) { self.how } else { Stop::No }
+        if self.over { self.how } else { Stop::No }
     }
 }
 
