@@ -253,11 +253,12 @@ pub fn sample(seed: u64, requests: u32) -> Sample {
     plan_sessions(&mut sample, &mut dice, requests);
     sample.prefixes = super::sample_prefixes::of_sessions(&sample.plan);
     connects_and_stalls(&mut sample, &mut dice);
+    let stalls = StallEnds::of(&sample.records);
     let mut ends = vec![i64::MIN; sample.plan.len()];
     for i in 0..sample.plan.len() {
         let row = sample.plan[i];
         let ready = row.after.map_or(i64::MIN, |after| ends[after.as_usize()]);
-        ends[i] = exchange(&mut sample, &mut dice, row, ready);
+        ends[i] = exchange(&mut sample, &mut dice, &stalls, row, ready);
     }
     sample
 }
@@ -325,18 +326,42 @@ fn connects_and_stalls(sample: &mut Sample, dice: &mut Dice) {
     }
 }
 
+/// From when to when each core lay in a host stall, by time.
+struct StallEnds(BTreeMap<CoreIndex, Vec<(i64, i64)>>);
+
+impl StallEnds {
+    /// Each core's must be in the order of time, none of them beginning in another.
+    fn of(records: &[(CoreIndex, Record)]) -> Self {
+        let mut stalls: BTreeMap<CoreIndex, Vec<(i64, i64)>> = BTreeMap::new();
+        for &(core, ref record) in records {
+            if let Record::Stall { start, length_ns } = *record {
+                let end = start.0.saturating_add_unsigned(length_ns);
+                stalls.entry(core).or_default().push((start.0, end));
+            }
+        }
+        Self(stalls)
+    }
+
+    /// The end of the one that a core lies in at an instant.
+    fn end(&self, core: CoreIndex, at: i64) -> Option<i64> {
+        let own = self.0.get(&core)?;
+        let begun = own.partition_point(|&(start, _)| start <= at);
+        own[..begun].last().map(|&(_, end)| end).filter(|&end| at < end)
+    }
+}
+
 /// One request's life; gives the instant of its end.
-fn exchange(sample: &mut Sample, dice: &mut Dice, row: PlanRow, ready: i64) -> i64 {
+fn exchange(
+    sample: &mut Sample,
+    dice: &mut Dice,
+    stalls: &StallEnds,
+    row: PlanRow,
+    ready: i64,
+) -> i64 {
     let request = row.request;
     let due = row.due.map_or(ready, |due| due.0);
     let intended = due.max(ready);
-    let stalled = sample.records.iter().find_map(|(core, record)| match record {
-        Record::Stall { start, length_ns } if *core == row.core => {
-            let end = start.0.saturating_add_unsigned(*length_ns);
-            (start.0 <= intended && intended < end).then_some(end)
-        }
-        _ => None,
-    });
+    let stalled = stalls.end(row.core, intended);
     let sent = stalled.unwrap_or(intended) + i64::from(dice.between(2, 28)) * MICRO;
     sample.dispatch(request, ready.max(due), sent);
     let sent_end = RunNanos(sent + i64::from(dice.between(15, 60)) * MICRO);
@@ -529,5 +554,13 @@ mod tests {
         assert_eq!(run.state, State::Finished);
         assert_eq!(run.requests.len(), 200);
         assert_eq!(run.warnings, Vec::<String>::new());
+    }
+
+    /// Many a test's figures are those of these bytes.
+    #[test]
+    fn the_bytes_of_a_seed_stay_what_they_are() {
+        let samples = [(1, 50), (7, 200), (3, 3_000)];
+        let found = samples.map(|(seed, requests)| crc32fast::hash(&log(seed, requests)));
+        assert_eq!(found, [0xf3ac_ee63, 0x47b2_c2c9, 0x65af_00f0], "{found:#010x?}");
     }
 }
