@@ -194,6 +194,12 @@ pub(super) fn warnings(logs: &[Survey]) -> Vec<String> {
         if log.footer.is_none() {
             words.push(format!("{} was not closed, so the merged log is not either", log.name));
         }
+        if log.header_damaged {
+            words.push(format!(
+                "{}: its file header is damaged; it was read as this version's",
+                log.name
+            ));
+        }
         if log.damaged_bytes > 0 {
             let bytes = counted(log.damaged_bytes, "byte");
             words.push(format!("{}: {bytes} damaged or cut off, and left out", log.name));

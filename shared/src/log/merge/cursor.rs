@@ -49,7 +49,12 @@ impl Cursor {
             if self.scanner.is_none() {
                 let opened = Scanner::open(&self.bytes, self.ended)
                     .map_err(|error| MergeError::Log(self.name.clone(), error))?;
-                self.scanner = opened.map(|(scanner, _damaged)| scanner);
+                if let Some((scanner, damaged)) = opened {
+                    self.scanner = Some(scanner);
+                    if damaged {
+                        return Ok(Some(take(Item::DamagedHeader)));
+                    }
+                }
             }
             if let Some(scanner) = &mut self.scanner {
                 let rest = self.bytes.get(scanner.at() - self.base..).unwrap_or_default();

@@ -23,6 +23,8 @@ pub(super) struct Survey {
     /// Cores, by the manifest and by the records.
     pub(super) cores: u16,
     pub(super) damaged_bytes: u64,
+    /// The file header is damaged, and was not believed.
+    pub(super) header_damaged: bool,
     /// What of the part before the records cannot be read.
     pub(super) broken: Option<&'static str>,
     pub(super) lives: Lives,
@@ -46,6 +48,7 @@ impl Survey {
             stretches: (looking.stretches, looking.checksum.finalize()),
             cores: looking.cores.max(stated),
             damaged_bytes: looking.damaged_bytes,
+            header_damaged: looking.header_damaged,
             broken: looking.broken,
             lives: looking.lives,
             manifest: *manifest,
@@ -74,6 +77,7 @@ struct Looking {
     checksum: crc32fast::Hasher,
     cores: u16,
     damaged_bytes: u64,
+    header_damaged: bool,
     broken: Option<&'static str>,
     begun: bool,
     lives: Lives,
@@ -95,7 +99,7 @@ impl Looking {
             }
             Item::Records(block) => self.records(&block),
             Item::Damaged { bytes, reason, .. } => self.damage(bytes, reason),
-            Item::DamagedHeader => self.damage(0, "its file header is damaged"),
+            Item::DamagedHeader => self.header_damaged = true,
             Item::TornTail { bytes, .. } => self.damage(bytes, "it ends inside its plan"),
             Item::Manifest(_)
             | Item::Footer(_)

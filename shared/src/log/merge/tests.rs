@@ -295,6 +295,25 @@ fn an_open_or_damaged_log_is_merged_as_far_as_it_goes() {
     assert!(none.starts_with("0.beat: not an Onbeat run log"), "{none}");
 }
 
+/// All that is behind it decodes, and yet somebody has written into the file.
+#[test]
+fn a_damaged_header_is_said() {
+    let whole = shards(&sample::sample(9, 60), 2);
+    let logs: Vec<Vec<u8>> = whole.iter().map(Sample::bytes).collect();
+    let (expected, outcome) = merged_bytes(&logs, false).expect("shards of one run");
+    assert_eq!(outcome.warnings, Vec::<String>::new());
+    for at in [0, 7, 9, 40, 63] {
+        let mut logs = logs.clone();
+        logs[1][at] ^= 1;
+        let (bytes, outcome) = merged_bytes(&logs, false).expect("readable");
+        let said = ["1.beat: its file header is damaged; it was read as this version's"];
+        assert_eq!(outcome.warnings, said, "byte {at}");
+        assert_eq!(bytes, expected, "byte {at}");
+        let run = Run::read(&logs[1]).expect("readable");
+        assert!(run.warnings[0].contains("file header is damaged"), "{:?}", run.warnings);
+    }
+}
+
 #[test]
 fn no_cut_or_flip_of_a_log_ends_the_program() {
     let logs: Vec<Vec<u8>> = shards(&sample::sample(2, 12), 2).iter().map(Sample::bytes).collect();
