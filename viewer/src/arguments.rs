@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, str::FromStr};
 use clap::{Parser, ValueEnum};
 use clap_complete::Shell;
 use eframe::egui::ThemePreference;
-use onbeat_shared::foreign::shown_path;
+use onbeat_shared::{foreign::shown_path, metrics::selection::parse_seconds};
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
@@ -31,7 +31,7 @@ pub struct Arguments {
     pub size: Size,
     /// Range of time the numbers speak of, in seconds of the run, for example 12.5..20, or 12.5..
     /// for all from there on.
-    #[arg(long, value_name = "A..B", value_parser = range, allow_hyphen_values = true)]
+    #[arg(long, value_name = "A..B", value_parser = parse_seconds, allow_hyphen_values = true)]
     pub range: Option<(f64, f64)>,
     /// Which requests the numbers speak of, for example 'ttft > 500ms && input > 8k'.
     #[arg(long, value_name = "TEXT", value_parser = filter)]
@@ -180,23 +180,6 @@ fn scale(text: &str) -> Result<f32, String> {
     scale.ok_or_else(|| format!("{text:?} is no scale; write a number from 1 to 4, such as 2"))
 }
 
-/// Two instants in seconds, written `12..20.5`; either may be left out, and an `s` may follow.
-///
-/// # Errors
-/// What would be right.
-pub fn range(text: &str) -> Result<(f64, f64), String> {
-    let wrong =
-        || format!("{text:?} is no range; write two instants in seconds, for example 12.5..20");
-    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
-    let instant = |text: &str, otherwise: f64| {
-        let text = text.trim().trim_end_matches('s').trim_end().replace('−', "-");
-        if text.is_empty() { Some(otherwise) } else { text.parse::<f64>().ok() }
-    };
-    let from = instant(from, f64::NEG_INFINITY).ok_or_else(wrong)?;
-    let to = instant(to.trim_start_matches('.'), f64::INFINITY).ok_or_else(wrong)?;
-    (from < to).then_some((from, to)).ok_or_else(wrong)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,17 +243,5 @@ mod tests {
             assert!(scale(wrong).expect_err("no scale").contains("from 1 to 4"));
         }
         assert!(panel("nonsense").expect_err("no panel").contains("Overview"));
-    }
-
-    #[test]
-    fn ranges_may_be_open() {
-        assert_eq!(range("12.5..20"), Ok((12.5, 20.0)));
-        assert_eq!(range(" 12.5 s .. 20 s "), Ok((12.5, 20.0)));
-        assert_eq!(range("5.."), Ok((5.0, f64::INFINITY)));
-        assert_eq!(range("..5"), Ok((f64::NEG_INFINITY, 5.0)));
-        assert_eq!(range("-1..1"), Ok((-1.0, 1.0)));
-        for wrong in ["", "5", "7..3", "a..b", "3..3", "NaN..4"] {
-            assert!(range(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -2,9 +2,8 @@
 //! says which stretch of time all numbers speak of. The bar above them is [`crate::top_bar`].
 
 use eframe::egui::{self, Align, Button, Id, Key, Layout, RichText, TextEdit, Ui, vec2};
-use onbeat_shared::{import, run::Run};
+use onbeat_shared::{import, metrics::selection::parse_seconds, run::Run};
 
-use crate::arguments;
 use crate::following;
 use crate::keys;
 use crate::opened::{OpenedRun, Stand};
@@ -207,7 +206,7 @@ impl RangeLine {
             self.wrong = None;
         }
         if response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter)) {
-            match arguments::range(&self.typed) {
+            match parse_seconds(&self.typed) {
                 Ok((from, to)) => {
                     let whole = choices.whole();
                     if choices.choose(between_seconds(from, to, whole)) {

@@ -18,7 +18,7 @@ pub enum Fate {
     Failed,
     /// It was cancelled: by the plan, by the user, or by the run's end.
     Cut,
-    /// In flight when the log ends.
+    /// In flight when the log ends, or lost with a part of the log.
     Open,
     /// It never left.
     Unsent,
@@ -30,7 +30,7 @@ impl Fate {
     pub fn of(run: &Run, i: usize) -> Self {
         match run.requests.end(i) {
             End::Known(class) => Self::of_outcome(class.outcome()),
-            End::Open => Self::Open,
+            End::Open | End::Lost => Self::Open,
             End::NeverSent | End::NotReached => Self::Unsent,
         }
     }
@@ -78,6 +78,7 @@ pub fn end_words(run: &Run, i: usize) -> &'static str {
         End::Open => "in flight when the log ends",
         End::NeverSent => outcome_words(Outcome::NeverSent),
         End::NotReached => "not reached when the log ends",
+        End::Lost => "not known, as parts of the log are missing",
     }
 }
 

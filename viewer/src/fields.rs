@@ -166,7 +166,7 @@ fields! {
     Outcome "outcome" [] "Outcome" "how it ended"
         Word(outcome, outcome_words);
     Class "class" ["cause"] "Cause" "the finer cause of how it ended"
-        Word(|run, i| Some(end_name(run.requests.end(i))), class_words);
+        Word(|run, i| Some(run.requests.end(i).name()), class_words);
     Status "status" ["http_status", "http", "code"] "Status" "HTTP status"
         Number(Label, |run, i| run.requests.status(i).map(f64::from));
     Finish "finish" ["finish_reason"] "Finish" "why the model stopped"
@@ -361,20 +361,8 @@ fn outcome_words() -> Vec<&'static str> {
 /// The word for all outcomes that are failures.
 pub const FAILED: &str = "failed";
 
-const NO_CLASS: [&str; 3] = ["in_flight_when_log_ends", "no_record", "not_reached_when_log_ends"];
-
-/// The cause of an end, or why there is none, as exports name it.
-const fn end_name(end: End) -> &'static str {
-    match end {
-        End::Known(class) => class.name(),
-        End::Open => NO_CLASS[0],
-        End::NeverSent => NO_CLASS[1],
-        End::NotReached => NO_CLASS[2],
-    }
-}
-
 fn class_words() -> Vec<&'static str> {
-    Class::ALL.iter().map(|class| class.name()).chain(NO_CLASS).collect()
+    Class::ALL.iter().map(|class| class.name()).chain(End::UNKNOWN).collect()
 }
 
 fn finish_words() -> Vec<&'static str> {

@@ -18,6 +18,7 @@ use super::plan::tell;
 use super::report::finish;
 use crate::conductor::log_file::LogFile;
 use crate::error::EngineError;
+use crate::error::output::refused;
 
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 1 << 20;
@@ -52,7 +53,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let sources: Vec<Source<'_>> =
         args.logs.iter().map(|path| source(path)).collect::<Result<_, _>>()?;
     let log = LogFile::create(&args.output, args.force)?;
-    let failed = |error| EngineError::io("write the merged log", &args.output, error);
+    let failed = |error| refused("write the merged log", &args.output, error);
     let file = log.writer().map_err(failed)?;
     let mut writer = BufWriter::with_capacity(WRITE_BYTES, &file);
     let outcome =

@@ -13,6 +13,7 @@ mod inputs;
 pub mod inspect;
 pub mod merge;
 pub mod mock;
+mod output;
 pub mod plan;
 pub mod progress;
 pub mod reference;

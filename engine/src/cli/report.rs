@@ -20,13 +20,13 @@ use onbeat_shared::metrics::slo::Goals;
 use onbeat_shared::metrics::{Metric, ReportOptions, report};
 use onbeat_shared::run::Run;
 
-use super::export::{may_write, to_file};
 use super::flags::gate::{GateFlags, exit_code};
 use super::flags::number::{real, whole};
 use super::flags::target::{nanos, seconds};
 use super::inputs::check_apart;
+use super::output::to_file;
 use super::{printing, summary};
-use crate::error::EngineError;
+use crate::error::{EngineError, output};
 use crate::policy::options::{Slo, UserOptions};
 
 /// Bytes of a log that tell it from anything else: its header, and the mark of what follows it.
@@ -221,7 +221,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     args.gates.check_absolute()?;
     if let Some(file) = &args.html {
         check_apart(file, std::iter::once(args.log.as_path()))?;
-        may_write(file, args.force)?;
+        output::check(file, args.force)?;
     }
     let run = read_log(&args.log)?;
     let slo = Some(args.goals.goals_or_of(&run)?);

@@ -27,8 +27,8 @@ use onbeat_shared::run::Run;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::export::to_file;
-use crate::error::EngineError;
+use super::output::to_file;
+use crate::error::{EngineError, output};
 
 /// Where a run's files go, and what they go on from.
 #[derive(Clone, Debug)]
@@ -221,7 +221,7 @@ impl<S: Clone + Serialize> Results<S> {
         log: &Path,
         force: bool,
     ) -> Result<Self, EngineError> {
-        fs::create_dir_all(folder).map_err(|error| EngineError::io("create", folder, error))?;
+        output::make_folder(folder)?;
         let is_own = |earlier: &Earlier<S>| same(&earlier.folder, folder);
         let goes_on_here = earlier.as_ref().is_some_and(is_own);
         let there = names().find(|name| fs::symlink_metadata(folder.join(name)).is_ok());
@@ -402,7 +402,7 @@ pub(super) fn export(
                 .to_owned(),
         ));
     }
-    fs::create_dir_all(folder).map_err(|error| EngineError::io("create", folder, error))?;
+    output::make_folder(folder)?;
     names().try_for_each(|name| may_write(&folder.join(name)))?;
     let (folder, log) = (folder.to_owned(), PathBuf::new());
     let results: Results<()> = Results { folder, graphs: true, earlier: None, log, kept: true };

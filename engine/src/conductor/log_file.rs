@@ -4,15 +4,12 @@
 //! stays where it is until the new one has its first blocks. What is written into the file is
 //! [`super::writer`]'s business.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use onbeat_shared::foreign::shown_path;
-
-use crate::error::EngineError;
+use crate::error::{EngineError, output};
 use crate::last_words;
 
 /// A new log, readable by its owner only. Gone when dropped before [`LogFile::keep`].
@@ -30,33 +27,16 @@ impl LogFile {
     /// Creates the log of a run; never through a symbolic link.
     ///
     /// # Errors
-    /// When there is a file of that name and `overwrite` is not set, when what is there is no
-    /// regular file, or when the system refuses.
+    /// As [`output::check`], or when the system refuses.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self, EngineError> {
-        let beside = match std::fs::symlink_metadata(path) {
-            Ok(_) if !overwrite => {
-                return Err(EngineError::Usage(format!(
-                    "{} exists; name another file with --output, or replace it with --force",
-                    shown_path(path)
-                )));
-            }
-            Ok(meta) if !meta.is_file() => {
-                return Err(EngineError::Usage(format!(
-                    "{} is not a regular file, and --force replaces nothing else",
-                    shown_path(path)
-                )));
-            }
-            Ok(_) => Some(name_beside(path)),
-            // Nothing there, or nothing to be known about it: creating it says more.
-            Err(_) => None,
-        };
+        let beside = output::check(path, overwrite)?.then(|| name_beside(path));
         let place = beside.as_deref().unwrap_or(path);
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(place)
-            .map_err(|source| EngineError::io("create the run log", place, source))?;
+            .map_err(|source| output::refused("create the run log", path, source))?;
         last_words::take_along(Some(place));
         Ok(Self { file, path: path.to_owned(), beside, kept: false })
     }
@@ -93,12 +73,12 @@ impl Drop for LogFile {
     }
 }
 
-/// A name in the same folder, so that the file can be renamed into its place.
+/// A name in the same folder, so that the file can be renamed into its place; of its own name only
+/// as much as leaves it a name.
 fn name_beside(path: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.new", std::process::id()));
-    path.with_file_name(name)
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let begin = &name[..name.floor_char_boundary(200)];
+    path.with_file_name(format!(".{begin}.{}.new", std::process::id()))
 }
 
 #[cfg(test)]

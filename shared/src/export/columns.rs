@@ -401,13 +401,11 @@ fn ms(row: &RequestRow<'_>, metric: Metric) -> Option<Value<'static>> {
 }
 
 fn error<'a>(row: &RequestRow<'a>) -> Option<Value<'a>> {
-    let cause = match row.run.requests.end(row.i) {
-        End::Known(Class::Ok) => return None,
-        End::Known(class) => class.name(),
-        End::Open => "in_flight_when_log_ends",
-        End::NeverSent => "no_record",
-        End::NotReached => "not_reached_when_log_ends",
-    };
+    let end = row.run.requests.end(row.i);
+    if end == End::Known(Class::Ok) {
+        return None;
+    }
+    let cause = end.name();
     Some(Value::Text(match row.run.error_text(row.i) {
         Some(words) => format!("{cause}: {words}").into(),
         None => cause.into(),

@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::columns::{Kind, RequestColumn, RequestRow, Value, chunk_columns};
+use super::columns::{Kind, RequestColumn, RequestRow, Value, chunk_columns, request_columns};
 use super::scraped::{scraped_columns, scraped_rows};
 use super::{Beside, Table, parquet, rows_of};
-use crate::counted::grouped;
+use crate::counted::{counted, grouped};
+use crate::metrics::selection::Selection;
 use crate::metrics::throughput::in_flight_at_send;
 use crate::run::Run;
 
@@ -24,6 +25,10 @@ pub const RUN: &str = "run";
 pub const ABSENT: &str = "__HIVE_DEFAULT_PARTITION__";
 /// The name of each file; a folder of a partition has one.
 pub const FILE_NAME: &str = "part-0.parquet";
+/// Most bytes of a file's or folder's name: what Linux and nearly every file system allow.
+pub const NAME_BYTES_MAX: usize = 255;
+/// Letters of a value that are shown where it is too long.
+const SHOWN_CHARS: usize = 24;
 /// Most partitions of one table: each is a file, and more of them are slower to read than the
 /// table.
 pub const PARTITIONS_MAX: usize = 10_000;
@@ -40,17 +45,18 @@ pub struct Partitioned<'a> {
 }
 
 impl<'a> Partitioned<'a> {
-    /// Cuts a table by these columns, the first one outermost.
+    /// Cuts a table of the chosen requests by these columns, the first one outermost.
     ///
     /// # Errors
-    /// In words, if there is no such column, it is named twice, its values are fractions, or there
-    /// would be more than [`PARTITIONS_MAX`] parts.
+    /// In words, if there is no such column, it is named twice, its values are fractions or too
+    /// long for a name, or there would be more than [`PARTITIONS_MAX`] parts.
     pub fn new(
-        run: &'a Run,
+        chosen: &Selection<'a>,
         table: Table,
         beside: Beside<'a>,
         names: &[String],
     ) -> Result<Self, String> {
+        let run = chosen.run();
         let columns = beside.request_columns();
         let by: Vec<By<'a>> =
             names.iter().map(|name| by(name, &columns)).collect::<Result<_, _>>()?;
@@ -65,12 +71,12 @@ impl<'a> Partitioned<'a> {
         let in_flight = in_flight_at_send(run);
         let mut parts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         if table == Table::Scraped {
-            parts.insert(format!("{RUN}={}", escaped(&run.manifest.run_id)), Vec::new());
+            parts.insert(step(RUN, Some(&run.manifest.run_id))?, Vec::new());
         }
-        let requests = if table == Table::Scraped { 0 } else { run.requests.len() };
-        let rows = rows_of(run, 0..requests, &beside, &in_flight);
-        for (row, number) in rows.zip(0_u32..) {
-            parts.entry(folder(&by, &row)).or_default().push(number);
+        let cut = chosen.requests().filter(|_| table != Table::Scraped);
+        for row in rows_of(run, cut, &beside, &in_flight) {
+            let Ok(number) = u32::try_from(row.i) else { continue };
+            parts.entry(folder(&by, &row)?).or_default().push(number);
             if parts.len() > PARTITIONS_MAX {
                 let most = grouped(PARTITIONS_MAX as u64);
                 return Err(format!(
@@ -87,6 +93,18 @@ impl<'a> Partitioned<'a> {
     /// The files, as paths below the folder of all.
     pub fn paths(&self) -> impl Iterator<Item = String> {
         self.parts.keys().map(|folder| format!("{folder}/{FILE_NAME}"))
+    }
+
+    /// The columns by which it is cut, the first one outermost.
+    #[must_use]
+    pub fn columns(&self) -> &[&'static str] {
+        &self.by
+    }
+
+    /// The run's id as a path has it.
+    #[must_use]
+    pub fn run_id(&self) -> String {
+        escaped(&self.run.manifest.run_id)
     }
 
     /// Writes one of them.
@@ -151,15 +169,12 @@ fn by<'a>(name: &str, columns: &[RequestColumn<'a>]) -> Result<By<'a>, String> {
 }
 
 /// The folder of a row.
-fn folder<'a>(by: &[By<'a>], row: &RequestRow<'a>) -> String {
+fn folder<'a>(by: &[By<'a>], row: &RequestRow<'a>) -> Result<String, String> {
     let mut path = String::new();
     for by in by {
-        let name = by.name();
         if !path.is_empty() {
             path.push('/');
         }
-        path.push_str(name);
-        path.push('=');
         let value = match by {
             By::Run => Some(row.run.manifest.run_id.clone()),
             By::Column(column) => (column.value)(row).and_then(|value| match value {
@@ -169,12 +184,59 @@ fn folder<'a>(by: &[By<'a>], row: &RequestRow<'a>) -> String {
                 Value::Float(_) => None,
             }),
         };
-        match value.filter(|value| !value.is_empty()) {
-            Some(value) => path.push_str(&escaped(&value)),
-            None => path.push_str(ABSENT),
-        }
+        path.push_str(&step(by.name(), value.as_deref())?);
     }
-    path
+    Ok(path)
+}
+
+/// The folder's name of one column and value; `Err`, in words, if no folder can have it.
+fn step(name: &str, value: Option<&str>) -> Result<String, String> {
+    let value = value.filter(|value| !value.is_empty());
+    let step = match value {
+        Some(value) => format!("{name}={}", escaped(value)),
+        None => format!("{name}={ABSENT}"),
+    };
+    if step.len() <= NAME_BYTES_MAX {
+        return Ok(step);
+    }
+    let value = value.unwrap_or_default();
+    let begin: String = value.chars().take(SHOWN_CHARS).collect();
+    Err(format!(
+        "{name} has a value of {} that begins with {begin:?}; as a folder's name, {name}=VALUE, it \
+         would have {} bytes, and a name has at most {NAME_BYTES_MAX}; name a column with shorter \
+         values",
+        counted(value.chars().count() as u64, "letter"),
+        grouped(step.len() as u64)
+    ))
+}
+
+/// The columns by which an earlier export cut its table, from one of its files' paths below the
+/// folder of all, and the run's id if it is among them; `None` for a file that is no export's.
+#[must_use]
+pub fn cut_by(path: &str) -> Option<(Vec<&str>, Option<&str>)> {
+    let (folders, file) = path.rsplit_once('/')?;
+    let mut columns = Vec::new();
+    let mut run = None;
+    for (name, value) in folders.split('/').map(|step| step.split_once('=').unwrap_or((step, ""))) {
+        if value.is_empty() || !is_column(name) {
+            return None;
+        }
+        if name == RUN {
+            run = Some(value);
+        }
+        columns.push(name);
+    }
+    (file == FILE_NAME).then_some((columns, run))
+}
+
+/// Whether a folder's name is one that an export gives.
+#[must_use]
+pub fn is_step(name: &str) -> bool {
+    name.split_once('=').is_some_and(|(column, value)| is_column(column) && !value.is_empty())
+}
+
+fn is_column(name: &str) -> bool {
+    name == RUN || request_columns().iter().any(|column| column.name == name)
 }
 
 /// A value with what a path may not say by itself as `%` and two hexadecimal digits.
@@ -224,7 +286,8 @@ mod tests {
         let beside = Beside::goals(&goals);
         let by = names(&["run", "outcome", "http_status"]);
         for table in [Table::Requests, Table::Chunks] {
-            let parts = Partitioned::new(&run, table, beside, &by).expect("columns");
+            let parts =
+                Partitioned::new(&Selection::new(&run, None), table, beside, &by).expect("columns");
             let mut seen = Vec::new();
             let id = &run.manifest.run_id;
             for path in parts.paths() {
@@ -260,7 +323,12 @@ mod tests {
         let run = Run::read(&sample.bytes()).expect("a log");
         let goals = Goals::default();
         let cut = |by: &[&str]| {
-            let parts = Partitioned::new(&run, Table::Requests, Beside::goals(&goals), &names(by))?;
+            let parts = Partitioned::new(
+                &Selection::new(&run, None),
+                Table::Requests,
+                Beside::goals(&goals),
+                &names(by),
+            )?;
             Ok::<Vec<String>, String>(parts.paths().collect())
         };
         assert_eq!(
@@ -278,6 +346,59 @@ mod tests {
         assert!(told.contains("named twice"), "{told}");
     }
 
+    /// A folder's name has 255 bytes at most, with the column and with what is escaped.
+    #[test]
+    fn a_value_too_long_for_a_name_is_refused_in_words() {
+        let cut = |session: &str| {
+            let mut sample = Sample::new();
+            sample.send(0);
+            sample.sessions = vec![session.to_owned()];
+            let run = Run::read(&sample.bytes()).expect("a log");
+            let goals = Goals::default();
+            let by = names(&["session"]);
+            let parts = Partitioned::new(
+                &Selection::new(&run, None),
+                Table::Requests,
+                Beside::goals(&goals),
+                &by,
+            )?;
+            Ok::<Vec<String>, String>(parts.paths().collect())
+        };
+        let longest = NAME_BYTES_MAX - "session=".len();
+        assert_eq!(cut(&"a".repeat(longest)).expect("it fits").len(), 1);
+        let told = cut(&"a".repeat(longest + 1)).expect_err("a byte too many");
+        assert_eq!(
+            told,
+            "session has a value of 248 letters that begins with \"aaaaaaaaaaaaaaaaaaaaaaaa\"; as \
+             a folder's name, session=VALUE, it would have 256 bytes, and a name has at most 255; \
+             name a column with shorter values"
+        );
+        let told = cut(&"/".repeat(100)).expect_err("three bytes each");
+        assert!(told.contains("of 100 letters") && told.contains("308 bytes"), "{told}");
+        let told = cut(&"é".repeat(124)).expect_err("two bytes each");
+        assert!(told.contains("of 124 letters") && told.contains("256 bytes"), "{told}");
+    }
+
+    #[test]
+    fn an_exports_files_are_told_from_others() {
+        assert_eq!(
+            cut_by("run=7/outcome=ok/part-0.parquet"),
+            Some((vec!["run", "outcome"], Some("7")))
+        );
+        assert_eq!(cut_by("core=3/part-0.parquet"), Some((vec!["core"], None)));
+        for other in [
+            "part-0.parquet",
+            "colour=red/part-0.parquet",
+            "outcome=ok/data_0.parquet",
+            "outcome=/part-0.parquet",
+            "outcome/part-0.parquet",
+            "mine/outcome=ok/part-0.parquet",
+        ] {
+            assert_eq!(cut_by(other), None, "{other}");
+        }
+        assert!(is_step("run=x") && is_step("ttft_ms=1") && !is_step("mine") && !is_step("a=b"));
+    }
+
     #[test]
     fn too_many_parts_are_refused() {
         let mut sample = Sample::new();
@@ -287,7 +408,13 @@ mod tests {
         let run = Run::read(&sample.bytes()).expect("a log");
         let goals = Goals::default();
         let by = names(&["request"]);
-        let told = Partitioned::new(&run, Table::Requests, Beside::goals(&goals), &by).err();
+        let told = Partitioned::new(
+            &Selection::new(&run, None),
+            Table::Requests,
+            Beside::goals(&goals),
+            &by,
+        )
+        .err();
         assert!(told.expect("too many").contains("more than 10,000 values"));
     }
 }

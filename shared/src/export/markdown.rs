@@ -152,6 +152,10 @@ fn load(text: &mut String, report: &Report) -> fmt::Result {
     ];
     if !report.slo.goals.is_empty() {
         let goals: Vec<_> =
+    let unknown = report.notes.open + report.notes.not_reached + report.notes.lost;
+    if unknown > 0 {
+        rows.insert(3, ("end not in the log", grouped(unknown)));
+    }
             report.slo.goals.iter().map(|(name, limit)| format!("{name} {limit}")).collect();
         rows.push(("goals", goals.join(", ")));
         rows.push(("goodput", {

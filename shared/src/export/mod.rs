@@ -164,13 +164,21 @@ pub fn write_parquet_of(
     }
 }
 
-/// Whether the other tools would have a record of request `i`: it was sent, or failed to be.
+/// Whether the other tools would have a record of request `i`: it was sent or failed to be, and the
+/// log says how it ended. Those tools know success and failure alone, and what was in flight when
+/// the log ends is neither.
 fn has_record(run: &Run, i: usize) -> bool {
     match run.requests.end(i) {
         End::Known(class) => class.outcome() != Outcome::NeverSent,
-        End::Open => true,
-        End::NeverSent | End::NotReached => false,
+        End::Open | End::NeverSent | End::NotReached | End::Lost => false,
     }
+}
+
+/// How many requests have no record in other tools' files because the log does not say how they
+/// ended.
+#[must_use]
+pub fn without_end(run: &Run) -> u64 {
+    (0..run.requests.len()).filter(|&i| run.requests.end(i) == End::Open).count() as u64
 }
 
 fn request_rows<'a>(

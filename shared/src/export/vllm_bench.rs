@@ -3,7 +3,8 @@
 //! Keys and units are vLLM's: seconds in lists, milliseconds in statistics. Lists have one entry
 //! per request that was sent or failed to be, in send order; a failed one has the zeros that vLLM
 //! gives it and says why in `errors`, as do lengths that nobody knows. vLLM cancels nothing: what
-//! was cancelled counts in `failed`. Here `itl` is the gap between content events (our ICL) and
+//! was cancelled counts in `failed`. A request whose end is not in the log is in no list and no
+//! count. Here `itl` is the gap between content events (our ICL) and
 //! `tpot` the time per token (our ITL). Answers' texts are not in a log, so `generated_texts` are
 //! empty. `queue_times` are what a request waited for its sending, `latencies` end with the last
 //! token.
@@ -21,7 +22,7 @@ use crate::metrics::selection::Selection;
 use crate::metrics::slo::Goals;
 use crate::metrics::throughput::{Window, in_flight_at_send, peak_output_tokens_per_s};
 use crate::metrics::tokens;
-use crate::run::{End, Run};
+use crate::run::Run;
 use crate::units::RunNanos;
 
 /// Writes the run.
@@ -29,18 +30,27 @@ use crate::units::RunNanos;
 /// # Errors
 /// If writing fails.
 pub fn write(run: &Run, goals: &Goals, out: &mut dyn Write) -> io::Result<()> {
+    write_of(&Selection::new(run, None), goals, out)
+}
+
+/// The same of some requests.
+///
+/// # Errors
+/// If writing fails.
+pub fn write_of(chosen: &Selection<'_>, goals: &Goals, out: &mut dyn Write) -> io::Result<()> {
     let mut out = io::BufWriter::with_capacity(1 << 16, out);
-    serde_json::to_writer(&mut out, &document(run, goals))?;
+    serde_json::to_writer(&mut out, &document(chosen, goals))?;
     out.write_all(b"\n")?;
     out.flush()
 }
 
-fn document(run: &Run, goals: &Goals) -> Value {
-    let requests: Vec<usize> = (0..run.requests.len()).filter(|&i| has_record(run, i)).collect();
+fn document(chosen: &Selection<'_>, goals: &Goals) -> Value {
+    let run = chosen.run();
+    let requests: Vec<usize> = chosen.requests().filter(|&i| has_record(run, i)).collect();
     let mut object = head(run, requests.len());
-    totals(&mut object, run, goals, &requests);
+    totals(&mut object, chosen, goals, &requests);
     details(&mut object, run, &requests);
-    statistics(&mut object, run);
+    statistics(&mut object, chosen);
     Value::Object(object)
 }
 
@@ -68,9 +78,14 @@ fn head(run: &Run, sent: usize) -> Map<String, Value> {
     values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-fn totals(object: &mut Map<String, Value>, run: &Run, goals: &Goals, requests: &[usize]) {
-    let whole = Selection::new(run, None);
-    let duration = Window::of(&whole).and_then(Window::seconds);
+fn totals(
+    object: &mut Map<String, Value>,
+    chosen: &Selection<'_>,
+    goals: &Goals,
+    requests: &[usize],
+) {
+    let run = chosen.run();
+    let duration = Window::of(chosen).and_then(Window::seconds);
     let ok: Vec<usize> = requests.iter().copied().filter(|&i| run.requests.is_ok(i)).collect();
     let sum =
         |of: fn(&Run, usize) -> Option<u64>| -> u64 { ok.iter().filter_map(|&i| of(run, i)).sum() };
@@ -78,6 +93,7 @@ fn totals(object: &mut Map<String, Value>, run: &Run, goals: &Goals, requests: &
     let rate = |amount: u64| duration.map(|seconds| count(amount) / seconds);
     let good = ok.iter().filter(|&&i| goals.is_good(run, i, false)).count() as u64;
     let in_flight = in_flight_at_send(run);
+    let in_flight = chosen.requests().filter_map(|i| in_flight[i]);
     let values = [
         ("duration", json!(duration)),
         ("completed", json!(ok.len())),
@@ -88,8 +104,8 @@ fn totals(object: &mut Map<String, Value>, run: &Run, goals: &Goals, requests: &
         ("request_goodput", json!(rate(good).filter(|_| !goals.is_empty()))),
         ("output_throughput", json!(rate(output))),
         ("total_token_throughput", json!(rate(input.saturating_add(output)))),
-        ("max_output_tokens_per_s", json!(peak_output_tokens_per_s(&whole))),
-        ("max_concurrent_requests", json!(in_flight.iter().flatten().max())),
+        ("max_output_tokens_per_s", json!(peak_output_tokens_per_s(chosen))),
+        ("max_concurrent_requests", json!(in_flight.max())),
     ];
     object.extend(values.map(|(key, value)| (key.to_owned(), value)));
 }
@@ -125,23 +141,22 @@ fn details(object: &mut Map<String, Value>, run: &Run, requests: &[usize]) {
 
 /// What went wrong, in words; empty for a request that succeeded.
 fn error(run: &Run, i: usize) -> String {
-    let class = match run.requests.end(i) {
-        End::Known(_) if run.requests.is_ok(i) => return String::new(),
-        End::Known(class) => class.name(),
-        End::Open | End::NeverSent | End::NotReached => "in_flight_when_log_ends",
+    let Some(class) = run.requests.class(i).filter(|_| !run.requests.is_ok(i)) else {
+        return String::new();
     };
+    let class = class.name();
     run.error_text(i).map_or_else(|| class.to_owned(), |words| format!("{class}: {words}"))
 }
 
-fn statistics(object: &mut Map<String, Value>, run: &Run) {
-    let whole = Selection::new(run, None);
+fn statistics(object: &mut Map<String, Value>, chosen: &Selection<'_>) {
+    let run = chosen.run();
     let of = |metric: Metric| {
         let mut collector = Collector::new();
-        collector.extend(whole.successful().filter_map(|i| metric.value_ns(run, i)));
+        collector.extend(chosen.successful().filter_map(|i| metric.value_ns(run, i)));
         collector.statistic(1e6)
     };
     let mut gaps = Collector::new();
-    gaps.extend(whole.successful().flat_map(|i| chunk_gaps_ns(run, i)).map(nanos));
+    gaps.extend(chosen.successful().flat_map(|i| chunk_gaps_ns(run, i)).map(nanos));
     let rows: [(&str, Option<Statistic>); 4] = [
         ("ttft", of(Metric::Ttft)),
         ("tpot", of(Metric::Itl)),
@@ -210,10 +225,30 @@ mod tests {
         assert_eq!((&json["std_itl_ms"], &json["mean_e2el_ms"]), (&json!(5.0), &json!(130.0)));
     }
 
+    /// A run that was killed: what was in flight then neither succeeded nor failed.
+    #[test]
+    fn what_was_in_flight_when_the_log_ends_is_no_failure() {
+        let mut sample = Sample::new();
+        let answered = sample.send(0);
+        sample.done(answered, 100 * MS, Class::Ok);
+        let failed = sample.send(10 * MS);
+        sample.done(failed, 50 * MS, Class::Http429);
+        let open = sample.send(20 * MS);
+        sample.chunks(open, &[90 * MS]);
+        sample.closed = false;
+        let run = Run::read(&sample.bytes()).expect("a log");
+        let json = document(&Selection::new(&run, None), &Goals::default());
+        assert_eq!((&json["completed"], &json["failed"]), (&json!(1), &json!(1)));
+        assert_eq!(json["num_prompts"], 2);
+        assert_eq!(json["errors"], json!(["", "http_429"]));
+        assert_eq!(json["start_times"], json!([0.0, 0.01]));
+        assert_eq!(crate::export::without_end(&run), 1);
+    }
+
     #[test]
     fn a_run_without_an_answer_has_nulls_and_no_zero() {
         let run = Run::read(&Sample::new().bytes()).expect("a log");
-        let json = document(&run, &Goals::default());
+        let json = document(&Selection::new(&run, None), &Goals::default());
         for key in ["duration", "request_throughput", "mean_ttft_ms", "p99_e2el_ms"] {
             assert!(json[key].is_null(), "{key}");
         }

@@ -107,6 +107,12 @@ impl Merged {
         missing.into_iter().chain(damaged).collect()
     }
 
+    /// Whether records of a machine that is there are missing.
+    #[must_use]
+    pub fn lacks_records(&self) -> bool {
+        self.hosts.iter().any(|host| host.damaged_bytes > 0 || host.lost_records > 0)
+    }
+
     /// Which shards are missing, in words.
     #[must_use]
     pub fn missing_words(&self) -> String {

@@ -36,8 +36,6 @@ use crate::log::start::Merged;
 use crate::log::{Class, DoneFlags, Outcome};
 use crate::run::{End, Run, State};
 
-/// What requests without an end are counted as.
-const IN_FLIGHT: &str = "in_flight_when_log_ends";
 
 /// The numbers of a run, or of a time range of it.
 #[must_use]
@@ -78,6 +76,7 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     notes.warnings.extend(cut_replies(&selection));
     let in_flight = in_flight_at_send(run);
     let goals = UserGoals::of(run).or(options.slo.as_ref());
+    notes.lost = sending.lost;
     Report {
         schema_version: SCHEMA_VERSION,
         run: run_facts(run, seconds),
@@ -219,13 +218,7 @@ fn outcomes(selection: &Selection<'_>) -> Outcomes {
     let mut outcomes = Outcomes::default();
     let mut classes = BTreeMap::new();
     for i in selection.requests() {
-        let class = match requests.end(i) {
-            End::Known(class) => class.name(),
-            End::Open => IN_FLIGHT,
-            End::NeverSent => "no_record",
-            End::NotReached => "not_reached_when_log_ends",
-        };
-        *classes.entry(class).or_insert(0) += 1;
+        *classes.entry(requests.end(i).name()).or_insert(0) += 1;
         if let Some(outcome) = requests.outcome(i) {
             *outcomes.count_mut(outcome) += 1;
         }
@@ -425,11 +418,11 @@ impl Outcomes {
     }
 
     /// Requests that were sent and are in flight when the log ends, or whose end was lost. With
-    /// those that ended, were cancelled or never left, and those not reached when the log ends,
-    /// they are all that were planned.
+    /// those that ended, were cancelled or never left, those not reached when the log ends and
+    /// those lost with a part of it, they are all that were planned.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
-        self.by_class.get(IN_FLIGHT).copied().unwrap_or(0)
+        self.by_class.get(End::Open.name()).copied().unwrap_or(0)
     }
 
     /// The count of an outcome.

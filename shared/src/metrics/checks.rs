@@ -147,7 +147,7 @@ fn what_was_planned_and_what_was_sent_add_up() {
         let ends = |of: &report::Outcomes| of.ended() + of.cancelled + of.in_flight();
         let all = &report.outcomes;
         assert!(all.cancelled >= 3 && all.in_flight() > 0, "{all:?}");
-        let unsent = all.never_sent + report.notes.not_reached;
+        let unsent = all.never_sent + report.notes.not_reached + report.notes.lost;
         assert_eq!(ends(all) + unsent, report.schedule.planned);
         assert_eq!(all.by_class.values().sum::<u64>(), report.schedule.planned);
         let slo = &report.slo;
@@ -339,6 +339,41 @@ fn a_log_with_damage_does_not_show_that_a_schedule_held() {
         !verdict.reasons.iter().any(blamed),
         "what is missing was not left unsent: {verdict:?}"
     );
+}
+
+#[test]
+fn what_damage_took_from_a_log_was_not_left_unsent() {
+    let mut sample = sample::sample(3, 200);
+    let never = sample.plan(9_000 * MS);
+    sample.done(never, 9_001 * MS, Class::NotReached);
+    let whole = sample.bytes();
+    let mut most = 0;
+    for place in (whole.len() / 3..whole.len()).step_by(whole.len() / 30) {
+        let mut flipped = whole.clone();
+        flipped[place] ^= 1;
+        let run = Run::read(&flipped).expect("a log");
+        let report = report(&run, &ReportOptions::default());
+        let of = |name: &str| report.outcomes.by_class.get(name).copied().unwrap_or(0);
+        if run.footer.is_none() {
+            continue;
+        }
+        assert_eq!(of("no_record"), 0, "at {place}: {:?}", report.outcomes);
+        // What a record says is known, whatever is missing beside it.
+        assert_eq!(report.outcomes.never_sent, of("not_reached"), "at {place}");
+        assert_eq!(report.schedule.never_sent, of("not_reached"), "at {place}");
+        assert_eq!(report.notes.lost, of("unknown_log_incomplete"), "at {place}");
+        assert_eq!(report.outcomes.by_class.values().sum::<u64>(), 201, "at {place}");
+        most = most.max(report.notes.lost);
+    }
+    assert!(most > 10, "a block of records is many requests");
+    // Records that found no room are no better.
+    let mut sample = Sample::new();
+    sample.plan(0);
+    assert_eq!(plain(&sample).outcomes.never_sent, 1, "nothing is missing");
+    sample.push(CoreIndex(0), Record::Lost { time: RunNanos(MS), count: 3 });
+    let report = plain(&sample);
+    assert_eq!((report.outcomes.never_sent, report.notes.lost), (0, 1));
+    assert!(report.verdict.reasons.iter().all(|words| !words.contains("never sent")));
 }
 
 #[test]

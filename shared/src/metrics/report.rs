@@ -434,3 +434,6 @@ pub struct Notes {
     /// What is wrong with the log, in words.
     pub warnings: Vec<String>,
 }
+    /// Requests of which a closed log has no record because it is damaged or lacks records: whether
+    /// they were sent is not known.
+    pub lost: u64,

@@ -35,6 +35,8 @@ pub struct Sending {
     /// Requests that left and have no end in the log.
     pub open: u64,
     /// Requests that did not leave for want of a local resource: a descriptor, a port, memory.
+    /// Requests of which a closed log has no record because parts of it are missing.
+    pub lost: u64,
     pub kept_by_client: u64,
     /// Requests whose body was not ready when they were due.
     pub underruns: u64,
@@ -87,10 +89,11 @@ impl Sending {
                 || match end {
                     End::Known(_) if by_client => true,
                     End::Known(_) | End::NeverSent => never && !stopped,
-                    End::Open | End::NotReached => false,
+                    End::Open | End::NotReached | End::Lost => false,
                 };
             if let (true, Some(intended)) = (offered_now, requests.intended(i)) {
                 let stalled_ns = stalled_ns(run, i).unwrap_or(0);
+            sending.lost += u64::from(end == End::Lost);
                 offered.push(Offered {
                     intended,
                     sent: requests.sent(i),

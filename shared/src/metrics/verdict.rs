@@ -162,10 +162,6 @@ fn never_sent(evidence: &Evidence<'_>) -> Option<String> {
     if never_sent == 0 || evidence.sending.by_users || evidence.state == State::Interrupted {
         return None;
     }
-    // What is missing may have been in the damaged part.
-    if evidence.damaged_bytes > 0 || !evidence.unmerged.is_empty() {
-        return None;
-    }
     Some(format!(
         "{never_sent} of {} {} never sent; the run ended first: let it drain longer \
          (--drain-seconds) or plan fewer requests",

@@ -150,6 +150,11 @@ impl Faults {
         ])
     }
 
+    /// Whether records may have been in what cannot be read.
+    pub(super) fn has_gaps(&self) -> bool {
+        self.damaged_bytes > 0 || self.sequences.values().any(|sequence| sequence.missing > 0)
+    }
+
     /// Gaps in the blocks' numbers.
     fn missing_blocks(&self) -> impl Iterator<Item = String> {
         let missing = self.sequences.iter().filter(|(_, sequence)| sequence.missing > 0);

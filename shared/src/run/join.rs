@@ -248,6 +248,12 @@ impl Join {
             .collect()
     }
 
+    /// Records that found no room while the run went on.
+    pub(super) fn lost_records(&self, footer: Option<&Footer>) -> u64 {
+        let lost = self.losses.iter().fold(0_u64, |sum, loss| sum.saturating_add(loss.count));
+        lost.max(footer.map_or(0, |footer| footer.lost_records))
+    }
+
     /// What the records contradict; `strangers` are about requests that nobody knows.
     pub(super) fn warnings(
         &self,
@@ -264,10 +270,8 @@ impl Join {
             .iter()
             .filter(|&&i| !requests.flags(i).has(DoneFlags::RESENT))
             .count() as u64;
-        let lost = self.losses.iter().fold(0_u64, |sum, loss| sum.saturating_add(loss.count));
-        let lost = lost.max(footer.map_or(0, |footer| footer.lost_records));
         let counts = [
-            (lost, RECORDS, " missing: no room while the run went on"),
+            (self.lost_records(footer), RECORDS, " missing: no room while the run went on"),
             (self.unknown_records, RECORDS, " of a kind that this version does not know"),
             (strangers, RECORDS, " about requests that were not planned; ignored"),
             (repeated, HAVE, " more than one sending; the first counts"),

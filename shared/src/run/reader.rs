@@ -19,7 +19,7 @@ use super::strangers::{Strangers, Told};
 use super::{Run, State};
 use crate::log::scan::{Scanner, find_mark};
 use crate::log::{
-    ContentEvent, Footer, Item, LogError, Manifest, RECORD_BYTES, Record, RecordBlock,
+    ContentEvent, Footer, Item, LogError, Manifest, Merged, RECORD_BYTES, Record, RecordBlock,
 };
 use crate::units::{CoreIndex, RunNanos};
 
@@ -339,6 +339,10 @@ impl Reader {
         };
         // Nothing that a user did not come to was planned.
         requests.closed = footer.is_some() && users.is_none();
+        let merged = manifest.merged.as_deref();
+        requests.has_gaps = self.faults.has_gaps()
+            || self.join.lost_records(footer.as_ref()) > 0
+            || merged.is_some_and(Merged::lacks_records);
         let state = match &footer {
             Some(footer) if footer.interrupted => State::Interrupted,
             Some(_) => State::Finished,

@@ -37,6 +37,31 @@ pub enum End {
     NeverSent,
     /// The log has no footer and no record of it: not reached when the log ends.
     NotReached,
+    /// The log is closed and has no record of it, and is damaged or lacks records: whether it was
+    /// ever sent is not known.
+    Lost,
+}
+
+impl End {
+    /// The name used in reports and exports: of the cause, or of why an end is not known.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Known(class) => class.name(),
+            Self::Open => Self::UNKNOWN[0],
+            Self::NeverSent => Self::UNKNOWN[1],
+            Self::NotReached => Self::UNKNOWN[2],
+            Self::Lost => Self::UNKNOWN[3],
+        }
+    }
+
+    /// The names of ends that no record says.
+    pub const UNKNOWN: [&'static str; 4] = [
+        "in_flight_when_log_ends",
+        "no_record",
+        "not_reached_when_log_ends",
+        "unknown_log_incomplete",
+    ];
 }
 
 /// Requests of a page. A page is the unit that a later state of a growing run shares with an
@@ -52,6 +77,8 @@ pub struct Requests {
     length: usize,
     /// The log has a footer, so silence about a request means that it never left.
     pub(super) closed: bool,
+    /// Records are missing from the log, so silence about a request means nothing.
+    pub(super) has_gaps: bool,
 }
 
 /// The columns of some requests.
@@ -320,19 +347,21 @@ impl Requests {
         match self.class(i) {
             Some(class) => End::Known(class),
             None if self.was_sent(i) => End::Open,
+            None if self.closed && self.has_gaps => End::Lost,
             None if self.closed => End::NeverSent,
             None => End::NotReached,
         }
     }
 
-    /// The outcome people count; `None` while it is open or was not reached when the log ends.
+    /// The outcome people count; `None` while it is open, was not reached when the log ends, or was
+    /// lost with a part of the log.
     #[must_use]
     #[inline]
     pub fn outcome(&self, i: usize) -> Option<Outcome> {
         match self.end(i) {
             End::Known(class) => Some(class.outcome()),
             End::NeverSent => Some(Outcome::NeverSent),
-            End::Open | End::NotReached => None,
+            End::Open | End::NotReached | End::Lost => None,
         }
     }
 

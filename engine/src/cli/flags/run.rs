@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::number::whole;
 use super::target::{nanos, seconds_or_none};
 use crate::cli::progress::Ui;
-use crate::error::EngineError;
+use crate::error::{EngineError, output};
 use crate::limits::CORES_MAX;
 use crate::replayer::Pacing;
 use crate::run::{CoreChoice, Wishes};
@@ -178,8 +178,7 @@ impl RunFlags {
         let Some(folder) = self.artifact_dir.as_ref().filter(|_| self.output.is_none()) else {
             return Ok(());
         };
-        std::fs::create_dir_all(folder)
-            .map_err(|source| EngineError::io("create the folder", folder, source))
+        output::make_folder(folder).map(|_made| ())
     }
 
     /// The run log's path; `time` names it when the user did not. A run that goes on leaves it in

@@ -24,8 +24,10 @@ use onbeat_shared::counted::agreeing;
 use onbeat_shared::log::Class;
 use onbeat_shared::metrics::goal::GoalKind;
 use onbeat_shared::metrics::report::{Report, Tokens};
+use onbeat_shared::metrics::verdict::NO_FOOTER;
 use onbeat_shared::metrics::{Metric, Statistic};
 use onbeat_shared::quantity::{duration, duration_us};
+use onbeat_shared::run::End;
 
 use self::page::{Page, group, number, percent, plural};
 
@@ -127,18 +129,25 @@ fn outcomes(page: &mut Page, report: &Report) {
         let (failed, share, ended) = (group(failed), percent(failed, ended), group(ended));
         parts.push(format!("{failed} failed ({share} of the {ended} that ended by themselves)"));
     }
+    let is_open = |reason: &String| reason.starts_with(NO_FOOTER);
+    let open = match report.verdict.reasons.iter().any(is_open) {
+        true => "in flight when the log ends",
+        false => "sent and without an end in the log",
+    };
     let counts = [
         (outcomes.cancelled, "cancelled"),
         (outcomes.never_sent, "never sent"),
-        (report.notes.open, "in flight when the log ends"),
+        (report.notes.open, open),
         (report.notes.not_reached, "not reached when the log ends"),
+        (report.notes.lost, "not known (parts of the log are damaged or missing)"),
     ];
     for (count, words) in counts.into_iter().filter(|(count, _)| *count > 0) {
         parts.push(format!("{} {words}", group(count)));
     }
     page.entry("Outcomes", &parts.join(", "));
     // What the line above says in words already is not a cause.
-    let cause = |name: &str| name != "ok" && !name.ends_with("_when_log_ends");
+    let without = [End::Open, End::NotReached, End::Lost].map(End::name);
+    let cause = |name: &str| name != "ok" && !without.contains(&name);
     let mut classes: Vec<_> = outcomes.by_class.iter().filter(|(name, _)| cause(name)).collect();
     // Trouble of our own comes first, however little of it: it is none of the server's.
     let ours = |name: &str| name.starts_with("client_");

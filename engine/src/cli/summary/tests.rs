@@ -176,7 +176,7 @@ fn what_was_cancelled_is_counted_everywhere() {
     let text = String::from_utf8(out).expect("text");
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "6 ok, 2 failed (25.0 % of the 8 that ended by themselves), 3 cancelled, 1 in flight",
+        "6 ok, 2 failed (25.0 % of the 8 that ended by themselves), 3 cancelled, 1 sent and without an end in the log",
         "6 requests meet every goal (60.0 % of 10: 8 that ended by themselves and 2 cancelled)",
         "2 requests cut off before the end, in no share",
         "e2e_output_tokens_per_s >= 100: 6 (60.0 %)",

@@ -5,7 +5,8 @@
 //! the two `profile_export_aiperf_timeslices` files. Tags, units and shapes are AIPerf's; which of
 //! our numbers is behind a tag is in `values`. As there, a request that succeeded is valid and
 //! any other an error, cancelled ones (499) included; one that never had a connection is in no
-//! slice. What we do not know is left out, never 0, and so is what would mean something else:
+//! slice, and one whose end is not in the log has no record. What we do not know is left out, never
+//! 0, and so is what would mean something else:
 //!
 //! * `usage_…_tokens_diff_pct` and `usage_discrepancy_count` hold the server's counts against those
 //!   of AIPerf's own tokenizer over the same texts. Nothing here counts texts: recorded lengths are
@@ -39,6 +40,7 @@ use documents::Document;
 use figures::Entry;
 use summary::Records;
 
+use crate::metrics::selection::Selection;
 use crate::metrics::slices::slices;
 use crate::metrics::slo::Goals;
 use crate::run::Run;
@@ -71,6 +73,10 @@ pub enum Part {
 }
 
 impl Part {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Records, Self::SummaryJson, Self::SummaryCsv, Self::SlicesJson, Self::SlicesCsv];
+
     /// Its file's name.
     #[must_use]
     pub const fn file_name(self) -> &'static str {
@@ -97,7 +103,14 @@ impl<'a> Export<'a> {
     /// Computes everything the files show; `slice_ns` asks for slices of that length.
     #[must_use]
     pub fn new(run: &'a Run, goals: &'a Goals, slice_ns: Option<i64>) -> Self {
-        let all = (0_u32..).take(run.requests.len());
+        Self::of(&Selection::new(run, None), goals, slice_ns)
+    }
+
+    /// The same of some requests: the others are in no file. Slices are those of the whole run.
+    #[must_use]
+    pub fn of(chosen: &Selection<'a>, goals: &'a Goals, slice_ns: Option<i64>) -> Self {
+        let run = chosen.run();
+        let all = chosen.requests().filter_map(|i| u32::try_from(i).ok());
         let records = Records::among(run, goals, all);
         let curves = Curves::of(run, &records.valid, &records.errors);
         let summary = records.summary(&curves);
@@ -107,7 +120,11 @@ impl<'a> Export<'a> {
             if slice.requests.is_empty() {
                 continue;
             }
-            let records = Records::among(run, goals, slice.requests.iter().copied());
+            let own = slice.requests.iter().copied().filter(|&i| chosen.has(i as usize));
+            let records = Records::among(run, goals, own);
+            if records.valid.is_empty() && records.errors.is_empty() && !chosen.is_whole() {
+                continue;
+            }
             let entries = records.slice(&curves, slice.window());
             let (start, end, complete) = (slice.start, slice.end, slice.complete);
             cut.push(SliceEntries { start, end, complete, entries });

@@ -13,7 +13,7 @@ use super::values::{CHUNK_GAPS, ERROR_ISL, REQUEST_METRICS, RequestMetric, end, 
 use crate::log::{Class, Outcome};
 use crate::metrics::latency::{chunk_gaps_ns, nanos};
 use crate::metrics::slo::Goals;
-use crate::run::{End, Run};
+use crate::run::Run;
 use crate::units::RunNanos;
 
 /// Status that AIPerf gives a request which its client ended.
@@ -87,14 +87,7 @@ pub(super) fn write(
 /// What became of request `i`, unless it succeeded.
 pub(super) fn error(run: &Run, i: usize) -> Option<Error> {
     let words = |fallback: &str| run.error_text(i).unwrap_or(fallback).to_owned();
-    let class = match run.requests.end(i) {
-        End::Known(Class::Ok) => return None,
-        End::Known(class) => class,
-        End::Open | End::NeverSent | End::NotReached => {
-            let message = words("in flight when the log ends");
-            return Some(Error { code: None, r#type: "in_flight_when_log_ends", message });
-        }
-    };
+    let class = run.requests.class(i).filter(|&class| class != Class::Ok)?;
     let status = run.requests.status(i);
     let (code, kind) = match class.outcome() {
         Outcome::Cancelled => (Some(CANCELLED), "RequestCancellationError"),

@@ -35,30 +35,48 @@ use crate::metrics::concurrency::{Phase, phase};
 use crate::metrics::latency::{count, nanos};
 use crate::metrics::lateness::lateness_ns;
 use crate::metrics::phases::{Openings, phases};
+use crate::metrics::selection::Selection;
 use crate::metrics::throughput::last_stamp;
 use crate::metrics::tokens;
-use crate::run::{Connect, End, Run};
-use crate::units::{CoreIndex, NANOS_PER_SECOND};
+use crate::run::{Connect, Run};
+use crate::units::{CoreIndex, NANOS_PER_SECOND, RunNanos};
 
 /// Writes the whole timeline.
 ///
 /// # Errors
 /// If writing fails; a closed pipe keeps its kind.
 pub fn write(run: &Run, out: impl Write) -> io::Result<()> {
-    let mut events = Events::begin(out, earliest(run))?;
-    counters(run, &mut events)?;
-    sessions(run, &mut events)?;
-    connections(run, &mut events)?;
-    cores(run, &mut events)?;
+    write_of(&Selection::new(run, None), out)
+}
+
+/// Writes what of it is about some requests; of openings, stalls and counters, what is in their
+/// range.
+///
+/// # Errors
+/// If writing fails; a closed pipe keeps its kind.
+pub fn write_of(chosen: &Selection<'_>, out: impl Write) -> io::Result<()> {
+    let mut events = Events::begin(out, earliest(chosen))?;
+    counters(chosen, &mut events)?;
+    sessions(chosen, &mut events)?;
+    connections(chosen, &mut events)?;
+    cores(chosen, &mut events)?;
     events.finish()
 }
 
 /// The earliest instant that is shown; zero if nothing is before it.
-fn earliest(run: &Run) -> i64 {
-    let connects = run.connects.iter().map(|connect| connect.start.0);
-    let stalls = run.stalls.all().iter().map(|stall| stall.start.0);
-    let requests = (0..run.requests.len()).filter_map(|i| Some(span(run, i)?.0));
+fn earliest(chosen: &Selection<'_>) -> i64 {
+    let run = chosen.run();
+    let connects = openings_of(chosen).map(|connect| connect.start.0);
+    let stalls = run.stalls.all().iter().map(|stall| stall.start);
+    let stalls = stalls.filter(|&start| chosen.holds(start)).map(|start| start.0);
+    let requests = chosen.requests().filter_map(|i| Some(span(run, i)?.0));
     connects.chain(stalls).chain(requests).chain([0]).min().unwrap_or(0)
+}
+
+/// Connections that were opened in the range.
+fn openings_of<'a>(chosen: &Selection<'a>) -> impl Iterator<Item = &'a Connect> + use<'a> {
+    let (chosen, connects) = (*chosen, &chosen.run().connects);
+    connects.iter().filter(move |connect| chosen.holds(connect.start))
 }
 
 /// From when request `i` could leave to when it was last heard of; `None` if neither is known.
@@ -71,7 +89,9 @@ fn span(run: &Run, i: usize) -> Option<(i64, i64)> {
     Some((start.0, last_stamp(run, i).map_or(start.0, |end| end.0.max(start.0))))
 }
 
-fn counters<W: Write>(run: &Run, events: &mut Events<W>) -> io::Result<()> {
+/// Levels count every request, also those that are not chosen.
+fn counters<W: Write>(chosen: &Selection<'_>, events: &mut Events<W>) -> io::Result<()> {
+    let run = chosen.run();
     let process = events.process("run")?;
     let track = events.track(process, "schedule")?;
     let facts = json!({"run": run.manifest.run_id, "unix_ns": run.started_unix_ns()});
@@ -85,13 +105,24 @@ fn counters<W: Write>(run: &Run, events: &mut Events<W>) -> io::Result<()> {
     }
     changes.sort_unstable();
     let mut in_flight = 0_i32;
+    // What there was when the range begins is said there.
+    let mut before = chosen.begins().map(|begin| (begin.0, 0));
     for at in changes.chunk_by(|a, b| a.0 == b.0) {
+        let time = at[0].0;
+        if let Some((begin, level)) = before.take_if(|(begin, _)| time >= *begin) {
+            events.counter(process, begin, "requests in flight", f64::from(level))?;
+        }
         in_flight += at.iter().map(|change| if change.1 { 1 } else { -1 }).sum::<i32>();
-        events.counter(process, at[0].0, "requests in flight", f64::from(in_flight))?;
+        before = before.map(|(begin, _)| (begin, in_flight));
+        if chosen.holds(RunNanos(time)) {
+            events.counter(process, time, "requests in flight", f64::from(in_flight))?;
+        }
     }
     for (second, tokens) in tokens_by_second(run) {
         let time = second.saturating_mul(NANOS_PER_SECOND);
-        events.counter(process, time, "output tokens per second", tokens)?;
+        if chosen.holds(RunNanos(time)) {
+            events.counter(process, time, "output tokens per second", tokens)?;
+        }
     }
     Ok(())
 }
@@ -114,13 +145,14 @@ fn tokens_by_second(run: &Run) -> BTreeMap<i64, f64> {
     seconds
 }
 
-fn sessions<W: Write>(run: &Run, events: &mut Events<W>) -> io::Result<()> {
+fn sessions<W: Write>(chosen: &Selection<'_>, events: &mut Events<W>) -> io::Result<()> {
+    let run = chosen.run();
     let name = if run.users.is_some() { "users" } else { "sessions" };
     let process = events.process(name)?;
     let openings = Openings::of(run);
-    let mut order: Vec<(u32, i64, u32)> = (0..run.requests.len())
-        .zip(0_u32..)
-        .filter_map(|(i, number)| Some((run.plan[i].session.0, span(run, i)?.0, number)))
+    let mut order: Vec<(u32, i64, u32)> = chosen
+        .requests()
+        .filter_map(|i| Some((run.plan[i].session.0, span(run, i)?.0, u32::try_from(i).ok()?)))
         .collect();
     order.sort_unstable();
     let mut lanes = Lanes::of(process);
@@ -207,18 +239,12 @@ fn content(kind: ChunkKind) -> &'static str {
 fn facts(run: &Run, i: usize) -> Value {
     let requests = &run.requests;
     let ms = |metric: Metric| metric.value_ns(run, i).map(|value| value / 1e6);
-    let how = match requests.end(i) {
-        End::Known(class) => class.name(),
-        End::Open => "in_flight_when_log_ends",
-        End::NeverSent => "no_record",
-        End::NotReached => "not_reached_when_log_ends",
-    };
     json!({
         "request": i,
         "row": Some(run.plan[i].row).filter(|&row| row != 0),
         "turn": run.plan[i].turn,
         "core": requests.core(i).map(|core| core.0),
-        "end": how,
+        "end": requests.end(i).name(),
         "error": run.error_text(i),
         "http_status": requests.status(i),
         "due_ns": requests.due(i).map(|time| time.0),
@@ -240,13 +266,15 @@ enum Carried<'a> {
     Request(u32),
 }
 
-fn connections<W: Write>(run: &Run, events: &mut Events<W>) -> io::Result<()> {
+fn connections<W: Write>(chosen: &Selection<'_>, events: &mut Events<W>) -> io::Result<()> {
+    let run = chosen.run();
     let process = events.process("connections")?;
-    let openings = run.connects.iter().map(|connect| {
+    let openings = openings_of(chosen).map(|connect| {
         let key = (connect.core.0, connect.connection);
         (key, connect.start.0, connect.end.0.max(connect.start.0), Carried::Opening(connect))
     });
-    let carried = (0..run.requests.len()).zip(0_u32..).filter_map(|(i, number)| {
+    let carried = chosen.requests().filter_map(|i| {
+        let number = u32::try_from(i).ok()?;
         let requests = &run.requests;
         let key = (requests.core(i)?.0, requests.connection(i)?);
         let sent = requests.sent(i)?.0;
@@ -281,11 +309,11 @@ fn opening(run: &Run, connect: &Connect) -> Value {
 }
 
 /// Stalls and sendings, core by core and host by host.
-fn cores<W: Write>(run: &Run, events: &mut Events<W>) -> io::Result<()> {
-    let mut sends: Vec<(CoreIndex, i64, u32)> = (0..run.requests.len())
-        .zip(0_u32..)
-        .filter_map(|(i, number)| Some((run.requests.core(i)?, run.requests.sent(i)?.0, number)))
-        .collect();
+fn cores<W: Write>(chosen: &Selection<'_>, events: &mut Events<W>) -> io::Result<()> {
+    let run = chosen.run();
+    let sent =
+        |i: usize| Some((run.requests.core(i)?, run.requests.sent(i)?.0, u32::try_from(i).ok()?));
+    let mut sends: Vec<(CoreIndex, i64, u32)> = chosen.requests().filter_map(sent).collect();
     sends.sort_unstable();
     let mut known: Vec<CoreIndex> = sends.iter().map(|send| send.0).collect();
     known.extend(run.stalls.all().iter().map(|stall| stall.core));
@@ -306,7 +334,7 @@ fn cores<W: Write>(run: &Run, events: &mut Events<W>) -> io::Result<()> {
         let track = events.track(process, &format!("core {}", core.0))?;
         // They ascend, but one may begin before the one before it has ended.
         let mut free = i64::MIN;
-        for stall in run.stalls.of_core(core) {
+        for stall in run.stalls.of_core(core).iter().filter(|stall| chosen.holds(stall.start)) {
             let ms = count(stall.length_ns) / 1e6;
             let facts = json!({"start_ns": stall.start.0, "length_ms": ms});
             let start = stall.start.0.max(free);

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::write;
+use super::{write, write_of};
 use crate::log::sample::{self, Sample};
 use crate::log::start::{HostPart, Merged};
 use crate::log::{Class, Host, Record, sample_users};
+use crate::metrics::selection::{Selection, parse_range};
 use crate::run::Run;
 use crate::units::{CoreIndex, RunNanos};
 
@@ -200,4 +201,51 @@ fn cores_of_a_merged_run_are_in_a_group_for_each_host() {
     };
     assert_eq!(tracks("cores of a (shard 0)"), ["core 0", "core 1"]);
     assert_eq!(tracks("cores of b (shard 1)"), ["core 2"]);
+}
+
+#[test]
+fn a_range_has_its_requests_and_levels_count_all() {
+    let run = Run::read(&sample::log(2, 300)).expect("a log");
+    let range = parse_range("1..3").expect("a range");
+    let chosen = Selection::new(&run, Some(range));
+    let mut out = Vec::new();
+    write_of(&chosen, &mut out).expect("memory takes everything");
+    let events: Vec<Value> = serde_json::from_slice(&out).expect("one JSON value");
+    check(&events);
+    let of = |name: &str| -> Vec<&Value> {
+        events.iter().filter(|event| event["cat"] == name && event["ph"] != "E").collect()
+    };
+    let expected: BTreeSet<u64> = chosen.requests().map(|i| i as u64).collect();
+    let found = |name: &str| -> BTreeSet<u64> {
+        of(name).iter().filter_map(|event| event["args"]["request"].as_u64()).collect()
+    };
+    assert!(expected.len() > 20 && expected.len() < 200);
+    assert_eq!(found("request"), expected);
+    assert_eq!(found("send"), expected);
+    assert!(of("stall").iter().all(|event| {
+        let start = event["args"]["start_ns"].as_i64().expect("a start");
+        chosen.holds(RunNanos(start))
+    }));
+    // Connections were opened before it.
+    assert!(of("connection").iter().all(|event| event["name"] != "connect"));
+    let whole = written(&run);
+    let levels = |events: &[Value]| -> Vec<(i64, u64)> {
+        let level = |event: &&Value| event["name"] == "requests in flight";
+        let pair = |event: &Value| {
+            let level = event["args"].as_object()?.values().next()?.as_f64()?;
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+            Some((nanos(event), level as u64))
+        };
+        events.iter().filter(level).filter_map(pair).collect()
+    };
+    // The whole timeline begins with the first connection, half a second before zero.
+    let zero = whole.iter().find(|event| event["name"] == "zero").map(nanos).expect("one");
+    let inside: Vec<(i64, u64)> = levels(&whole)
+        .into_iter()
+        .map(|(time, level)| (time - zero, level))
+        .filter(|&(time, _)| chosen.holds(RunNanos(time)))
+        .collect();
+    let found = levels(&events);
+    assert_eq!(found[0].0, 1_000 * MS, "what there was when it begins");
+    assert_eq!(found[1..], inside);
 }

@@ -12,7 +12,7 @@ use crate::metrics::Statistic;
 use crate::metrics::report::Report;
 use crate::metrics::users::UsersReport;
 use crate::quantity::{TimeUnit, duration, duration_us};
-use crate::run::{Run, State};
+use crate::run::{End, Run, State};
 
 /// A number with the digits that people read.
 pub(super) fn number(value: f64) -> String {
@@ -128,7 +128,8 @@ fn outcomes(report: &Report) -> Card {
     card.add("Sent", grouped(report.schedule.sent));
     card.add("Successful", grouped(outcomes.ok));
     card.add("Failed", grouped(outcomes.failed()));
-    let words = |name: &str| name != "ok" && !name.ends_with("_when_log_ends");
+    let without = [End::Open, End::NotReached, End::Lost].map(End::name);
+    let words = |name: &str| name != "ok" && !without.contains(&name);
     for (class, count) in outcomes.by_class.iter().filter(|(name, _)| words(name)) {
         card.add(format!("  {class}"), grouped(*count));
     }
@@ -139,6 +140,9 @@ fn outcomes(report: &Report) -> Card {
     }
     if outcomes.never_sent > 0 {
         card.add("Never sent", grouped(outcomes.never_sent));
+    }
+    if report.notes.lost > 0 {
+        card.add("Not known: the log is incomplete", grouped(report.notes.lost));
     }
     card
 }

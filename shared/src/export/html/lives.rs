@@ -168,7 +168,7 @@ fn words(run: &Run, i: usize) -> Option<String> {
     let class = match run.requests.end(i) {
         End::Known(class) => class.name(),
         End::Open => "in flight when the log ends",
-        End::NeverSent | End::NotReached => return None,
+        End::NeverSent | End::NotReached | End::Lost => return None,
     };
     Some(match run.error_text(i) {
         Some(text) => format!("{class}: {text}"),

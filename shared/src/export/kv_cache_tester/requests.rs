@@ -129,7 +129,7 @@ impl Row<'_> {
     fn outcome(&self) -> &'static str {
         match self.run.requests.end(self.i) {
             End::Known(class) => class.name(),
-            End::Open => "in_flight_when_log_ends",
+            end @ (End::Open | End::Lost) => end.name(),
             End::NeverSent | End::NotReached => Outcome::NeverSent.name(),
         }
     }

@@ -4,6 +4,8 @@
 //! or flag it came from and gets an exit code. Server misbehaviour is never an error: it is an
 //! outcome in the log. This file does not print.
 
+pub mod output;
+
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
