@@ -1,16 +1,26 @@
 //! `cargo x deploy`: whether the files in `scripts/deploy` still fit the program.
 //!
-//! Flags that they give to `onbeat` must be in the generated reference, the number of shards must
-//! be the same in all places where Kubernetes wants it, and the seccomp profile must allow io_uring
-//! and nothing that leads out of a container. Whether a cluster takes them is not looked at: that
-//! needs `kubectl kustomize` and the published schemas, as `scripts/deploy/README.md` says.
+//! Flags that they give to `onbeat` must be in the generated reference, settings that the Job names
+//! must be set and those that are set be named, the number of shards must be the same in all places
+//! where Kubernetes wants it, and the seccomp profile must allow io_uring and nothing that leads out
+//! of a container. Whether a cluster takes them is not looked at: that needs `kubectl kustomize`
+//! and the published schemas, as `scripts/deploy/README.md` says.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 const FOLDER: &str = "scripts/deploy";
 const JOB: &str = "kubernetes/base/job.yaml";
 const EXAMPLE: &str = "kubernetes/example/kustomization.yaml";
+/// Where the Job's settings are set.
+const SETTINGS: [&str; 3] = [
+    "kubernetes/base/kustomization.yaml",
+    "kubernetes/example/settings.env",
+    "kubernetes/example/start.env",
+];
+/// What Kubernetes itself sets.
+const GIVEN: &str = "JOB_COMPLETION_INDEX";
 const PROFILE: &str = "kubernetes/io-uring/onbeat.json";
 /// Files that call the program.
 const CALLERS: [&str; 4] = [JOB, "kubernetes/collect/job.yaml", "slurm/replay.sbatch", "README.md"];
@@ -63,12 +73,15 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
             problems.push(format!("{name}: the number of shards is {}", counts.join(", ")));
         }
     }
+    let settings = SETTINGS.map(|name| read(&format!("{FOLDER}/{name}")));
+    let settings = settings.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    problems.extend(setting_problems(&read(&format!("{FOLDER}/{JOB}"))?, &settings));
     problems.extend(profile_problems(&read(&format!("{FOLDER}/{PROFILE}"))?));
     for problem in &problems {
         println!("deploy: {problem}");
     }
     if problems.is_empty() {
-        println!("deploy: flags, numbers of shards and the seccomp profile are sound");
+        println!("deploy: flags, settings, numbers of shards and the seccomp profile are sound");
         return Ok(());
     }
     Err(format!("{} problems", problems.len()))
@@ -100,7 +113,9 @@ fn calls(text: &str) -> Vec<(String, Vec<String>)> {
             None if open => item,
             None => continue,
         };
-        let flags = rest.split_whitespace().filter(|word| word.starts_with("--"));
+        // A shell's `${NAME:+--flag …}` gives the flag if the name has a value.
+        let words = rest.split_whitespace().map(|word| word.split(":+").last().unwrap_or(word));
+        let flags = words.filter(|word| word.starts_with("--"));
         let names = flags.map(|flag| flag.split('=').next().unwrap_or(flag).to_owned());
         if let Some(call) = calls.last_mut() {
             call.1.extend(names);
@@ -147,6 +162,19 @@ fn shard_counts(text: &str) -> Vec<String> {
     counts
 }
 
+/// Settings that the Job names and nobody sets, and such that are set and that it does not name.
+fn setting_problems(job: &str, settings: &str) -> Vec<String> {
+    let names = job.split("$(").skip(1).filter_map(|rest| rest.split_once(')'));
+    let named: BTreeSet<&str> = names.map(|(name, _)| name).filter(|name| *name != GIVEN).collect();
+    let is_name = |name: &&str| name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    let pairs = settings.lines().filter_map(|line| line.split_once('='));
+    let set: BTreeSet<&str> =
+        pairs.map(|(name, _)| name.trim_start_matches([' ', '-'])).filter(is_name).collect();
+    let unset = named.difference(&set).map(|name| format!("{JOB}: nobody sets {name}"));
+    let unread = set.difference(&named).map(|name| format!("{JOB} does not name {name}"));
+    unset.chain(unread).collect()
+}
+
 /// What is wrong with the seccomp profile.
 fn profile_problems(text: &str) -> Vec<String> {
     let profile: serde_json::Value = match serde_json::from_str(text) {
@@ -176,11 +204,12 @@ mod tests {
 
     #[test]
     fn calls_are_found_in_scripts_and_in_lists() {
-        let script = "# onbeat nothing --at-all\nonbeat merge --force a \\\n  --output b\n--else\n\
+        let script = "# onbeat nothing --at-all\n\
+                      onbeat merge --force ${A:+--allow-missing \"$A\"} \\\n  --output b\n--else\n\
                       exec \"$ONBEAT\" report run.beat --format=json\n";
         let strings = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let expected: Vec<(String, Vec<String>)> = vec![
-            ("merge".to_owned(), strings(&["--force", "--output"])),
+            ("merge".to_owned(), strings(&["--force", "--allow-missing", "--output"])),
             ("report".to_owned(), strings(&["--format"])),
         ];
         assert_eq!(calls(script), expected);
@@ -203,6 +232,17 @@ mod tests {
         let patch = "path: /spec/completions\nvalue: 5\npath: /spec/parallelism\nvalue: 6\n\
                      value: { name: JOB_COMPLETIONS, value: \"7\" }\n";
         assert_eq!(shard_counts(patch), ["5", "6", "7"]);
+    }
+
+    #[test]
+    fn settings_are_set_where_they_are_named_and_named_where_they_are_set() {
+        let job = "- --url=$(URL)\n- --output=/runs/$(RUN)/$(JOB_COMPLETION_INDEX).beat\n";
+        let settings = "# a=b\nRUN=first\nkind: a\n      - URL=http://a?b=c\n";
+        assert_eq!(setting_problems(job, settings), [""; 0]);
+        let unset = setting_problems(job, &settings.replace("URL", "SERVER_URL"));
+        assert_eq!(unset.len(), 2, "{unset:?}");
+        assert!(unset[0].ends_with("nobody sets URL"), "{unset:?}");
+        assert!(unset[1].ends_with("does not name SERVER_URL"), "{unset:?}");
     }
 
     #[test]
