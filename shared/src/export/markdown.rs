@@ -15,6 +15,7 @@ use crate::metrics::fidelity;
 use crate::metrics::gate::{Judged, number, percent, signed};
 use crate::metrics::hosts;
 use crate::metrics::report::Report;
+use crate::metrics::server;
 
 /// Writes a report, with what became of its gates.
 ///
@@ -28,6 +29,7 @@ pub fn report(report: &Report, judged: &[Judged], out: &mut dyn Write) -> io::Re
         load(text, report)?;
         of_fidelity(text, report)?;
         of_hosts(text, report)?;
+        of_servers(text, report)?;
         notes(text, report)
     })
 }
@@ -150,12 +152,12 @@ fn load(text: &mut String, report: &Report) -> fmt::Result {
             format!("{}, {}", share(cache.ideal_hit_rate), share(cache.reported_hit_rate))
         }),
     ];
-    if !report.slo.goals.is_empty() {
-        let goals: Vec<_> =
     let unknown = report.notes.open + report.notes.not_reached + report.notes.lost;
     if unknown > 0 {
         rows.insert(3, ("end not in the log", grouped(unknown)));
     }
+    if !report.slo.goals.is_empty() {
+        let goals: Vec<_> =
             report.slo.goals.iter().map(|(name, limit)| format!("{name} {limit}")).collect();
         rows.push(("goals", goals.join(", ")));
         rows.push(("goodput", {
@@ -190,6 +192,19 @@ fn of_hosts(text: &mut String, report: &Report) -> fmt::Result {
     hosts::rows(&report.hosts).iter().try_for_each(|row| {
         let [host, numbers @ ..] = row;
         writeln!(text, "| {} | {} |", Code(host), numbers.join(" | "))
+    })
+}
+
+/// What servers said of themselves, where they were asked.
+fn of_servers(text: &mut String, report: &Report) -> fmt::Result {
+    let Some(servers) = report.servers.as_deref().filter(|servers| !servers.is_empty()) else {
+        return Ok(());
+    };
+    writeln!(text, "\n| {} |\n|---|--:|--:|--:|--:|--:|--:|--:|---|", server::HEADS.join(" | "))?;
+    server::rows(servers).iter().try_for_each(|row| {
+        let [source, numbers @ .., failure] = row;
+        let failure = if failure.is_empty() { String::new() } else { Code(failure).to_string() };
+        writeln!(text, "| {} | {} | {failure} |", Code(source), numbers.join(" | "))
     })
 }
 
@@ -366,6 +381,15 @@ mod tests {
         assert!(text.contains("| `a\\|b*c*` | 1 | 2 | no data |"), "{text}");
         assert!(text.contains("| 0 | not synchronised |"), "{text}");
         check_tables(&text);
+    }
+
+    #[test]
+    fn servers_that_were_asked_are_a_table() {
+        let text = page(&sample::scraped(3));
+        let line = text.lines().find(|line| line.contains("| 9 | 1 |")).expect("a row");
+        assert!(line.contains("| 75.0 % | 4,000 | `no answer within 1.0 s` |"), "{line}");
+        check_tables(&text);
+        assert!(!page(&sample::sample(3, 20)).contains("| server |"));
     }
 
     #[test]

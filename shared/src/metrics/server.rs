@@ -8,8 +8,11 @@
 
 use serde::Serialize;
 
-use super::latency::count;
+use super::gate::percent;
+use super::latency::{count, nanos};
 use super::selection::Selection;
+use crate::counted::grouped;
+use crate::quantity::{number, whole};
 use crate::run::Run;
 use crate::run::scraped::{Series, Servers};
 use crate::units::RunNanos;
@@ -84,6 +87,41 @@ impl Quantity {
         curve.sort_by_key(|&(time, _)| time);
         curve
     }
+
+    /// Its mean in each stretch of time, from, until; each value holds until the next asking.
+    /// `None` where nothing is known all the while: the asking before failed, or there was none.
+    #[must_use]
+    pub fn means(
+        self,
+        servers: &Servers,
+        source: usize,
+        stretches: &[(RunNanos, RunNanos)],
+    ) -> Vec<Option<f64>> {
+        let curve = self.curve(servers, source);
+        stretches.iter().map(|&stretch| mean_of_held(&curve, stretch)).collect()
+    }
+}
+
+fn mean_of_held(
+    curve: &[(RunNanos, Option<f64>)],
+    (start, end): (RunNanos, RunNanos),
+) -> Option<f64> {
+    let before = curve.partition_point(|&(time, _)| time <= start);
+    let (mut length, mut area, mut at_once) = (0.0, 0.0, None);
+    for place in before.saturating_sub(1)..curve.len() {
+        let (from, value) = curve[place];
+        if from >= end {
+            break;
+        }
+        let Some(value) = value else { continue };
+        // The last one is known of its own instant only.
+        let until = curve.get(place + 1).map_or(from, |&(next, _)| next);
+        let held = nanos(until.min(end).0.saturating_sub(from.max(start).0)).max(0.0);
+        length += held;
+        area += value * held;
+        at_once = if from >= start { Some(value) } else { at_once };
+    }
+    if length > 0.0 { Some(area / length) } else { at_once }
 }
 
 /// What a source said over the run.
@@ -133,6 +171,43 @@ impl Level {
         }
         (known > 0).then(|| Self { count: known, mean: sum / count(known), max })
     }
+}
+
+/// The heads of [`rows`].
+pub const HEADS: [&str; 9] = [
+    "server",
+    "asked",
+    "failed",
+    "running: mean, most",
+    "waiting: mean, most",
+    "cache used: mean, most",
+    "prefix hits",
+    "generated tokens",
+    "first failure",
+];
+
+/// A server in words, for pages: its source and its first failure are foreign. What it did not say
+/// is no zero.
+#[must_use]
+pub fn rows(servers: &[ServerReport]) -> Vec<[String; 9]> {
+    let none = || "no data".to_owned();
+    let level = |level: Option<Level>, shown: fn(f64) -> String| {
+        level.map_or_else(none, |level| format!("{}, {}", shown(level.mean), shown(level.max)))
+    };
+    let row = |server: &ServerReport| {
+        [
+            server.source.clone(),
+            grouped(server.asked),
+            grouped(server.failed),
+            level(server.running, number),
+            level(server.waiting, number),
+            level(server.cache_usage, percent),
+            server.prefix_hit_rate.map_or_else(none, percent),
+            server.generated_tokens.map_or_else(none, |tokens| grouped(whole(tokens.round()))),
+            server.first_failure.clone().unwrap_or_default(),
+        ]
+    };
+    servers.iter().map(row).collect()
 }
 
 /// Each source over the chosen part of the run; `None` if nobody was asked.
@@ -333,6 +408,36 @@ mod tests {
     fn servers_of_unscraped() -> Option<Vec<ServerReport>> {
         let run = Run::read(&sample::log(3, 4)).expect("a log");
         servers(&Selection::new(&run, None))
+    }
+
+    #[test]
+    fn a_value_holds_until_the_next_asking_and_a_failed_one_is_a_gap() {
+        let at = |second: i64, value| (RunNanos(second * S), value);
+        let curve = [at(1, Some(2.0)), at(3, Some(6.0)), at(5, None), at(7, Some(1.0))];
+        let mean = |from: i64, until: i64| {
+            mean_of_held(&curve, (RunNanos(from * S / 2), RunNanos(until * S / 2)))
+        };
+        assert_eq!(mean(0, 2), None, "nobody had been asked");
+        assert_eq!([mean(1, 3), mean(3, 5), mean(6, 7)], [Some(2.0), Some(2.0), Some(6.0)]);
+        assert_eq!(mean(4, 8), Some(4.0), "a second of each");
+        assert_eq!(mean(9, 12), Some(6.0), "what is known of it");
+        assert_eq!([mean(10, 12), mean(12, 14)], [None, None], "the asking failed");
+        assert_eq!([mean(14, 15), mean(15, 16)], [Some(1.0), None], "of its own instant");
+        assert_eq!(mean_of_held(&[], (RunNanos(0), RunNanos(S))), None);
+        let run = Run::read(&sample::scraped(3).bytes()).expect("a log");
+        let servers = run.servers.as_deref().expect("it was scraped");
+        let seconds: Vec<_> = (0..12).map(|k| (RunNanos(k * S), RunNanos((k + 1) * S))).collect();
+        let known = Quantity::Waiting.means(servers, 0, &seconds);
+        let known: Vec<_> = known.iter().map(Option::is_some).collect();
+        assert_eq!(known, [[true; 9].as_slice(), &[false; 3]].concat());
+    }
+
+    #[test]
+    fn rows_say_what_is_missing() {
+        let run = says(&[("u vllm:num_requests_waiting", SeriesKind::Gauge, &[1.0, 3.0])]);
+        let [row] = &rows(&[only(&run)])[..] else { panic!("one server") };
+        assert_eq!((&*row[0], &*row[3], &*row[6]), ("u", "no data", "no data"));
+        assert_eq!(row[4], "2, 3");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::facts::{number, percent};
 use super::page::{Dashboard, Numbers};
 use super::scale::time;
 use super::series::{LEAST_S, Of, PER_SECOND, PERCENT, in_percent, right};
-use super::{lateness, lives, spread};
+use super::{lateness, lives, servers, spread};
 use crate::log::UserFacts;
 use crate::metrics::Statistic;
 use crate::metrics::latency::{count, nanos};
@@ -40,7 +40,12 @@ pub(super) fn dashboards(
     let end_s = span(periods).end_s;
     vec![
         Dashboard { stills: spread::durations(run), ..performance(of, facts, report) },
-        Dashboard { stills: vec![spread::capacity(run, report)], ..cache(of) },
+        servers::beside(
+            Dashboard { stills: vec![spread::capacity(run, report)], ..cache(of) },
+            run,
+            report,
+            &span(periods),
+        ),
         Dashboard {
             id: "users",
             title: "User timeline",

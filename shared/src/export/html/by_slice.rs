@@ -8,7 +8,7 @@ use super::facts::{number, percent};
 use super::page::{Dashboard, Numbers};
 use super::scale::time;
 use super::series::{LEAST_S, Of, PER_SECOND, PERCENT, in_percent, right};
-use super::{lateness, spread};
+use super::{lateness, servers, spread};
 use crate::metrics::Statistic;
 use crate::metrics::goal::{Goal, GoalKind};
 use crate::metrics::latency::{count, nanos};
@@ -49,7 +49,12 @@ pub(super) fn dashboards(run: &Run, report: &Report, slices: &[SliceReport]) -> 
         overview(of, run, slices),
         latency(of, run, report),
         throughput(of),
-        Dashboard { stills: vec![spread::capacity(run, report)], ..cache(of) },
+        servers::beside(
+            Dashboard { stills: vec![spread::capacity(run, report)], ..cache(of) },
+            run,
+            report,
+            &span(slices),
+        ),
         Dashboard { stills: spread::thresholds(run, &goals(report)), ..outcomes(of, report) },
         lateness::dashboard(run, report, &span(slices)),
         lateness::fidelity(report),

@@ -15,6 +15,7 @@ mod lives;
 mod page;
 mod scale;
 mod series;
+mod servers;
 mod spread;
 mod still;
 mod timeline;
@@ -250,6 +251,29 @@ mod tests {
             .map(|value| format!("{value}").parse::<u64>().expect("a count"))
             .sum();
         assert_eq!(sent, 200, "every request is in one slice");
+    }
+
+    #[test]
+    fn servers_that_were_asked_have_charts_and_a_table_beside_the_cache() {
+        let run = read(&sample::scraped(3));
+        let page = written(&run, None);
+        let cache = page.find("<section id=\"cache\">").expect("the cache");
+        let cache = &page[cache..][..page[cache..].find("</section>").expect("its end")];
+        for words in ["Server: requests", "Server: cache", "no answer within 1.0 s", "4,000"] {
+            assert!(cache.contains(words), "{words}");
+        }
+        let charts = data(&page);
+        let charts = charts["charts"].as_array().expect("charts");
+        let series = charts.iter().flat_map(|chart| chart["series"].as_array().expect("series"));
+        let waiting = series.filter(|one| one["name"] == "waiting").collect::<Vec<_>>();
+        let [waiting] = &waiting[..] else { panic!("{waiting:?}") };
+        let values = waiting["values"].as_array().expect("values");
+        assert_eq!(values.len(), data(&page)["slots"].as_array().expect("slots").len());
+        let known: Vec<_> = values.iter().map(|value| !value.is_null()).collect();
+        let changes = known.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert!(changes >= 2, "a failed asking is a gap: {known:?}");
+        let other = written(&read(&sample::sample(3, 20)), None);
+        assert!(!other.contains("Server: requests"));
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Number {
 
 /// A ratio of sums over requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ratio {
+pub enum Ratio {
     /// Failed requests of those that ended by themselves.
     Errors,
     /// Requests that meet every goal.
@@ -142,10 +142,11 @@ pub(super) enum Ratio {
 
 impl Ratio {
     /// All of them, in the order of the table.
-    pub(super) const ALL: [Self; 4] = [Self::Errors, Self::Goodput, Self::Reported, Self::Ideal];
+    pub const ALL: [Self; 4] = [Self::Errors, Self::Goodput, Self::Reported, Self::Ideal];
 
     /// Its key in the report.
-    pub(super) const fn name(self) -> &'static str {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Errors => "error_rate",
             Self::Goodput => "goodput_share",
@@ -155,7 +156,8 @@ impl Ratio {
     }
 
     /// Its name for people.
-    pub(super) const fn label(self) -> &'static str {
+    #[must_use]
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Errors => "error rate",
             Self::Goodput => "goodput",
@@ -165,7 +167,8 @@ impl Ratio {
     }
 
     /// Which direction is good.
-    pub(super) const fn good(self) -> Good {
+    #[must_use]
+    pub const fn good(self) -> Good {
         match self {
             Self::Errors => Good::Less,
             Self::Goodput | Self::Reported => Good::More,
@@ -178,7 +181,9 @@ impl Ratio {
         (0..run.requests.len()).map(|i| self.part(run, i, goals).unwrap_or_default()).collect()
     }
 
-    fn part(self, run: &Run, i: usize, goals: &Goals) -> Option<[f64; 2]> {
+    /// Part and whole of request `i`; `None` where it has none.
+    #[must_use]
+    pub fn part(self, run: &Run, i: usize, goals: &Goals) -> Option<[f64; 2]> {
         let flag = |is: bool| [f64::from(u8::from(is)), 1.0];
         let tokens = |part: Option<u32>, whole: Option<u32>| {
             run.requests.was_sent(i).then_some([f64::from(part?), f64::from(whole?)])

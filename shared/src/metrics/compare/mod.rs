@@ -13,17 +13,18 @@ mod paired;
 mod pairing;
 mod ranks;
 mod setup;
+mod values;
 
 use serde::Serialize;
 
-pub use self::figures::Good;
-use self::figures::{Number, Ratio};
+use self::figures::Number;
+pub use self::figures::{Good, Ratio};
 pub use self::paired::{Pairs, Parts, ratio_difference};
 pub use self::pairing::{Pairing, pairing};
 pub use self::ranks::{RankTest, mann_whitney, signed_rank};
 pub use self::setup::{Differs, setup};
-use super::Ranked;
-use super::bootstrap::{CONFIDENCE, Difference, RESAMPLES, difference};
+pub use self::values::Values;
+use super::bootstrap::{CONFIDENCE, Difference, RESAMPLES};
 use super::gate::Judged;
 use super::report::Report;
 use super::slo::Goals;
@@ -223,7 +224,8 @@ pub fn against(base: Subject<'_>, new: Subject<'_>, goals: &Goals) -> Against {
     let pairing = pairing(base.run, new.run);
     let (mut moved, mut figures) = (Vec::new(), Vec::new());
     for number in Number::all() {
-        let values = Values::of(number, [base.run, new.run], pairing.paired);
+        let [one, other] = [base.run, new.run].map(|run| number.values(run));
+        let values = Values::new(one, other, pairing.paired);
         moved.extend(values.moved().map(|test| Moved {
             name: number.name(),
             label: number.label(),
@@ -292,48 +294,6 @@ fn rates(base: &Report, new: &Report) -> Vec<Compared> {
         }
     };
     names.into_iter().enumerate().map(row).collect()
-}
-
-/// The values of a number in both runs.
-enum Values {
-    Paired(Pairs),
-    Apart(Ranked, Ranked),
-}
-
-impl Values {
-    fn of(number: Number, [base, new]: [&Run; 2], paired: bool) -> Self {
-        let (one, other) = (number.values(base), number.values(new));
-        if paired {
-            return Self::Paired(Pairs::new(one, other));
-        }
-        let ranked = |values: Vec<Option<f64>>| -> Ranked {
-            values.into_iter().flatten().collect::<Vec<f64>>().into()
-        };
-        Self::Apart(ranked(one), ranked(other))
-    }
-
-    fn difference(&self, figure: super::bootstrap::Figure) -> Option<Difference> {
-        match self {
-            Self::Paired(pairs) => pairs.difference(figure),
-            Self::Apart(one, other) => difference(one, other, figure),
-        }
-    }
-
-    /// The figure of each, where only one has it.
-    fn each(&self, figure: super::bootstrap::Figure) -> [Option<f64>; 2] {
-        let both = match self {
-            Self::Paired(pairs) => pairs.ranked().each_ref(),
-            Self::Apart(one, other) => [one, other],
-        };
-        both.map(|ranked| figure.of(ranked))
-    }
-
-    fn moved(&self) -> Option<RankTest> {
-        match self {
-            Self::Paired(pairs) => signed_rank(pairs),
-            Self::Apart(one, other) => mann_whitney(one, other),
-        }
-    }
 }
 
 impl Compared {

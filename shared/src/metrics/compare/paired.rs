@@ -175,12 +175,24 @@ pub fn ratio_difference(
     after: &[[f64; 2]],
     paired: bool,
 ) -> Option<Difference> {
+    assert!(!paired || before.len() == after.len(), "paired lists are of the same requests");
     let known = |parts: &[[f64; 2]]| parts.iter().filter(|part| part[1] > 0.0).count() as u64;
     if known(before).min(known(after)) < LEAST {
         return None;
     }
+    // What is part of nothing in either run is not drawn: of many requests, those of a part of the
+    // run may be a few.
+    let counts = |place: usize| {
+        let is_known = |parts: &[[f64; 2]]| parts.get(place).is_some_and(|part| part[1] > 0.0);
+        is_known(before) || is_known(after)
+    };
+    let kept = |parts: &[[f64; 2]]| -> Parts {
+        let own = parts.iter().enumerate();
+        let own = own.filter(|(place, part)| if paired { counts(*place) } else { part[1] > 0.0 });
+        own.map(|(_, part)| *part).collect()
+    };
+    let (before, after) = (&kept(before), &kept(after));
     let (first, second) = (ratio(before.iter().copied())?, ratio(after.iter().copied())?);
-    assert!(!paired || before.len() == after.len(), "paired lists are of the same requests");
     if before.len().max(after.len()) as u64 <= FEW {
         return Difference::of_draws(first, second, |dice| {
             let drawn = |dice: &mut Dice, n: usize| -> Vec<usize> {
