@@ -1,10 +1,10 @@
 //! `cargo x deploy`: whether the files in `scripts/deploy` still fit the program.
 //!
 //! Flags that they give to `onbeat` must be in the generated reference, settings that the Job names
-//! must be set and those that are set be named, the number of shards must be the same in all places
-//! where Kubernetes wants it, and the seccomp profile must allow io_uring and nothing that leads out
-//! of a container. Whether a cluster takes them is not looked at: that needs `kubectl kustomize`
-//! and the published schemas, as `scripts/deploy/README.md` says.
+//! must be set and those that are set be named, the number of shards must be the same in all
+//! places where Kubernetes wants it, and the seccomp profile must allow io_uring and nothing that
+//! leads out of a container. Whether a cluster takes them is not looked at: that needs `kubectl
+//! kustomize` and the published schemas, as `scripts/deploy/README.md` says.
 
 use std::collections::BTreeSet;
 use std::fs;
