@@ -33,6 +33,9 @@ pub const TRACE_UNPACK_RATIO_MAX: u64 = 256;
 /// Most values of columns in the pages of rows read together: a list of a million block ids for
 /// each of 256 rows.
 pub const TRACE_BATCH_VALUES_MAX: u64 = 1 << 28;
+/// Most texts of a page of columns whose lengths are all unpacked at once: writers' pages have
+/// twenty thousand rows, or as many as there is room for in a megabyte.
+pub const TRACE_PAGE_TEXTS_MAX: u64 = 1 << 24;
 /// Longest prompt that is made of words: three hundred times the longest of public traces.
 pub const PROMPT_TOKENS_MAX: u32 = 1 << 28;
 /// Most memory that requests rendered ahead take unless the user says more: a minute of the busiest

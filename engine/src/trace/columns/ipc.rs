@@ -144,7 +144,7 @@ impl Body<'_> {
             read(self.file, &mut claim, place)?;
             // Less than nothing: it is not compressed, or wrong.
             let unpacked = u64::try_from(i64::from_le_bytes(claim)).unwrap_or(0);
-            let part = Page { unpacked, packed, values: 0 };
+            let part = Page { unpacked, packed, ..Page::default() };
             let owner = owners.iter().find(|owner| number < owner.end);
             let added = match owner {
                 Some(Owner { is_read: false, .. }) => Claims::default().add(part),

@@ -7,9 +7,11 @@
 //! a column may have is settled in `cells`; what the columns mean is the format's business. A
 //! folder is read as the files in it that are of either kind, in the order of their names. Damage
 //! that makes a reader panic is a refusal of the file as well (see `guard`), and so is what claims
-//! to unpack to more than there should be room for (see `unpacking`).
+//! to unpack to more than there should be room for (see `unpacking`). Texts that are written as
+//! differences are gone through once before, for how long they become (see `deltas`).
 
 pub(crate) mod cells;
+mod deltas;
 mod digest;
 mod guard;
 mod ipc;
@@ -36,6 +38,7 @@ use parquet::basic::Compression;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::trace::TraceError;
+use crate::trace::columns::deltas::Longest;
 pub(crate) use crate::trace::columns::digest::Digest;
 use crate::trace::columns::guard::guarded;
 use crate::trace::columns::pages::{Buffers, Lent, Pages};
@@ -62,6 +65,8 @@ pub(crate) struct Opened<'a> {
     /// `None`: it is an Arrow file.
     parquet: Option<ArrowReaderMetadata>,
     schema: Arc<Schema>,
+    /// How long its texts are that are written as differences.
+    longest: Longest,
 }
 
 /// Columns of a file that are being read.
@@ -146,7 +151,8 @@ impl<'a> Opened<'a> {
                 Some(parquet) => Arc::clone(parquet.schema()),
                 None => arrow(path, &[], None)?.schema(),
             };
-            Ok(Self { path, file: Arc::new(file), parquet, schema })
+            let longest = Longest::default();
+            Ok(Self { path, file: Arc::new(file), parquet, schema, longest })
         })
     }
 
@@ -206,7 +212,11 @@ impl<'a> Opened<'a> {
         let all = metadata.metadata().row_groups();
         let groups = groups.unwrap_or(0..all.len());
         let roots = roots(&self.schema, names);
-        let batch_rows = batch_rows(&all[groups.clone()], &roots);
+        let mut batch_rows = batch_rows(&all[groups.clone()], &roots);
+        for group in groups.clone() {
+            let most = self.rows_together(metadata, group, &roots)?;
+            batch_rows = batch_rows.min(most);
+        }
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
         let builder = builder.with_row_groups(groups.collect()).with_batch_size(batch_rows);
         let reader = builder.with_projection(mask).build();
@@ -215,6 +225,24 @@ impl<'a> Opened<'a> {
         let places = names.iter().map(|name| schema.index_of(name).ok()).collect();
         let batches = Batches::Parquet(Box::new(reader));
         Ok(Table { path: self.path, batches, buffers, places })
+    }
+
+    /// How many rows of a group may be read together, by the texts that are written as differences.
+    fn rows_together(
+        &self,
+        metadata: &ArrowReaderMetadata,
+        group: usize,
+        roots: &[usize],
+    ) -> Result<usize, TraceError> {
+        let file = metadata.metadata();
+        let schema = file.row_group(group).schema_descr();
+        let columns: Vec<usize> = (0..schema.num_columns())
+            .filter(|&leaf| roots.contains(&schema.get_column_root_idx(leaf)))
+            .collect();
+        let pages = || Ok(Pages::of(self.file(), Arc::clone(file))?);
+        let rows = self.longest.rows_together(file, group, &columns, pages);
+        let rows = rows.map_err(|words| unreadable(self.path, Kind::Parquet, &words))?;
+        Ok(usize::try_from(rows).unwrap_or(usize::MAX))
     }
 
     fn arrow_table(&self, names: &[&str]) -> Result<Table<'a>, TraceError> {

@@ -13,9 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 
+use crate::trace::columns::deltas::has_deltas;
 use crate::trace::columns::unpacking::{Claims, Page};
 use crate::trace::scan::shown;
 
@@ -170,6 +171,10 @@ impl Read for Reading {
         // Where a page's header is known, nobody reads here.
         if let Some((buffers, metadata)) = self.unseen.take() {
             let claimed = match Page::of_header(&out[..read]) {
+                // Whoever went through the pages of such columns has not seen this one.
+                Some(page) if page.is_delta() && !may_be_delta(&metadata, self.at) => {
+                    Err("a page is written in another way than its column says".to_owned())
+                }
                 Some(page) => locked(&buffers.claims).add(page),
                 None => Err("the header of a page is none".to_owned()),
             };
@@ -180,14 +185,24 @@ impl Read for Reading {
     }
 }
 
-/// What is wrong with what lies at a place of a file, with the name of its column.
-fn named(metadata: &ParquetMetaData, at: u64, words: &str) -> String {
-    let mut columns = metadata.row_groups().iter().flat_map(|group| group.columns());
-    let own = columns.find(|column| {
+/// The columns that have what lies at a place of a file: one, unless the file is damaged.
+fn columns_at(metadata: &ParquetMetaData, at: u64) -> impl Iterator<Item = &ColumnChunkMetaData> {
+    let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    columns.filter(move |column| {
         let (start, bytes) = column.byte_range();
         at.checked_sub(start).is_some_and(|behind| behind < bytes)
-    });
-    match own {
+    })
+}
+
+/// Whether texts at a place of a file may be written as differences, by all that it says.
+fn may_be_delta(metadata: &ParquetMetaData, at: u64) -> bool {
+    let mut columns = columns_at(metadata, at).peekable();
+    columns.peek().is_some() && columns.all(has_deltas)
+}
+
+/// What is wrong with what lies at a place of a file, with the name of its column.
+fn named(metadata: &ParquetMetaData, at: u64, words: &str) -> String {
+    match columns_at(metadata, at).next() {
         Some(column) => {
             format!("column {}: {words}", shown(column.column_path().string().as_bytes()))
         }

@@ -5,8 +5,8 @@
 //! columns of one batch, may claim [`TRACE_UNPACK_BYTES_FREE`] whatever it is packed in, beyond
 //! that [`TRACE_UNPACK_RATIO_MAX`] times its packed size, and never more than
 //! [`TRACE_BATCH_BYTES_MAX`]. What is not packed counts for nothing: it is as long as its file.
-//! Encodings that repeat values are bounded by the number of those, [`TRACE_BATCH_VALUES_MAX`]; one
-//! that repeats the beginnings of texts is not.
+//! Encodings that repeat values are bounded by the number of those, [`TRACE_BATCH_VALUES_MAX`]; for
+//! those that write texts as differences see `deltas`.
 
 use crate::limits::{
     TRACE_BATCH_BYTES_MAX, TRACE_BATCH_VALUES_MAX, TRACE_UNPACK_BYTES_FREE, TRACE_UNPACK_RATIO_MAX,
@@ -26,6 +26,8 @@ pub(super) struct Page {
     pub(super) unpacked: u64,
     pub(super) packed: u64,
     pub(super) values: u64,
+    /// How the values of a page of Parquet are written, by the number that the format has for it.
+    pub(super) encoding: Option<u64>,
 }
 
 impl Claims {
@@ -62,6 +64,10 @@ impl Claims {
 
 /// The kind of a page without values.
 const INDEX_PAGE: u64 = 1;
+/// The kind of a page that also says how many nulls and rows it has, before how it is written.
+const DATA_PAGE_V2: u64 = 3;
+/// The numbers of the encodings that write texts as differences.
+const DELTAS: [u64; 2] = [6, 7];
 
 impl Page {
     /// What the header of a page of Parquet at the start of `bytes` says; `None` where it ends too
@@ -71,7 +77,7 @@ impl Page {
         let kind = header.member()?;
         let unpacked = header.member()?;
         let packed = header.member()?;
-        let mut page = Self { unpacked, packed, values: 0 };
+        let mut page = Self { unpacked, packed, ..Self::default() };
         if kind == INDEX_PAGE {
             return Some(page);
         }
@@ -84,7 +90,17 @@ impl Page {
             return None;
         }
         page.values = header.member()?;
+        if kind == DATA_PAGE_V2 {
+            let _nulls = header.member()?;
+            let _rows = header.member()?;
+        }
+        page.encoding = Some(header.member()?);
         Some(page)
+    }
+
+    /// Whether its texts are written as differences.
+    pub(super) fn is_delta(&self) -> bool {
+        self.encoding.is_some_and(|encoding| DELTAS.contains(&encoding))
     }
 }
 
@@ -132,14 +148,20 @@ mod tests {
 
     #[test]
     fn a_header_says_how_much_a_page_is_and_how_many() {
-        // A page of data, 300 bytes in 20, 7 values; then one with a checksum; then an index.
+        // A page of data, 300 bytes in 20, 7 values; then one with a checksum; then one of the
+        // newer kind; then an index.
         let page = [0x15, 0, 0x15, 0xd8, 4, 0x15, 40, 0x2c, 0x15, 14, 0x15, 0];
-        let right = Page { unpacked: 300, packed: 20, values: 7 };
+        let right = Page { unpacked: 300, packed: 20, values: 7, encoding: Some(0) };
         assert_eq!(Page::of_header(&page), Some(right));
-        let page = [0x15, 4, 0x15, 0xd8, 4, 0x15, 40, 0x15, 0xff, 1, 0x4c, 0x15, 14];
-        assert_eq!(Page::of_header(&page), Some(right));
+        let page = [0x15, 4, 0x15, 0xd8, 4, 0x15, 40, 0x15, 0xff, 1, 0x4c, 0x15, 14, 0x15, 14];
+        let delta = Page { encoding: Some(7), ..right };
+        assert_eq!(Page::of_header(&page), Some(delta));
+        assert!(delta.is_delta() && !right.is_delta());
         assert_eq!(Page::of_header(&page[..11]), None);
-        let index = Page { values: 0, ..right };
+        let page = [6, 0x15, 0xd8, 4, 0x15, 40, 0x5c, 0x15, 14, 0x15, 2, 0x15, 14, 0x15, 12];
+        let newer = Page { encoding: Some(6), ..right };
+        assert_eq!(Page::of_header(&[&[0x15], &page[..]].concat()), Some(newer));
+        let index = Page { values: 0, encoding: None, ..right };
         assert_eq!(Page::of_header(&[0x15, 2, 0x15, 0xd8, 4, 0x15, 40]), Some(index));
         // A negative size, another order, too long a number.
         assert_eq!(Page::of_header(&[0x15, 0, 0x15, 1, 0x15, 40, 0x2c, 0x15, 14]), None);
@@ -149,7 +171,7 @@ mod tests {
 
     #[test]
     fn claims_are_bounded_together() {
-        let part = |unpacked, packed| Page { unpacked, packed, values: 1 };
+        let part = |unpacked, packed| Page { unpacked, packed, values: 1, ..Page::default() };
         let mut claims = Claims::default();
         assert_eq!(claims.add(part(TRACE_UNPACK_BYTES_FREE, 1)), Ok(()));
         assert_eq!(claims.add(part(u64::MAX / 2, u64::MAX / 2)), Ok(()), "it is not packed");
