@@ -259,13 +259,32 @@ fn behind<'a>(bytes: &'a [u8], head: &[u8]) -> Option<&'a [u8]> {
     let (found, rest) = bytes.split_at_checked(head.len())?;
     let is_same = match (found.last_chunk(), head.last_chunk()) {
         (Some(found_end), Some(head_end)) => {
-            let word = |bytes: &[u8; 16]| u128::from_ne_bytes(*bytes);
-            let mut pairs = found.as_chunks().0.iter().zip(head.as_chunks().0);
-            pairs.all(|(a, b)| word(a) == word(b)) && word(found_end) == word(head_end)
+            // Differences are gathered rather than looked at one by one: a head seldom differs,
+            // and the compiler makes vectors of it.
+            let mut differences = Differences::default();
+            for (found, head) in found.as_chunks().0.iter().zip(head.as_chunks().0) {
+                differences.add(found, head);
+            }
+            differences.add(found_end, head_end);
+            differences == Differences::default()
         }
         _ => found == head,
     };
     is_same.then_some(rest)
+}
+
+/// The bits in which equally long texts differ, laid over each other.
+#[derive(Default, PartialEq, Eq)]
+struct Differences([u64; 4]);
+
+impl Differences {
+    #[inline]
+    fn add(&mut self, found: &[u8; 32], head: &[u8; 32]) {
+        let words = found.as_chunks().0.iter().zip(head.as_chunks().0);
+        for (all, (found, head)) in self.0.iter_mut().zip(words) {
+            *all |= u64::from_ne_bytes(*found) ^ u64::from_ne_bytes(*head);
+        }
+    }
 }
 
 /// The rest of a string whose opening quote has been passed: how many bytes before the closing
