@@ -139,7 +139,7 @@ fn streams() -> Vec<Row> {
             .check("ratio_chunks_per_s", Bound::Least(0.8))
             .beside("onbeat_chunks_per_s", " chunks/s"),
         Row::new(
-            "10,000 streams open: p50, p90, p99 of lateness over those without",
+            "10,000 streams open: p50, p90, p99 of lateness outside stalls over those without",
             "open-streams-10000",
             "x",
         )
