@@ -128,29 +128,16 @@ fn overlap(spans: impl Iterator<Item = (i64, i64)>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use onbeat_shared::units::{RequestIndex, RunNanos};
+    use onbeat_shared::units::RequestIndex;
 
     use super::*;
+    use crate::policy::session::tests::row as planned;
 
     fn row(due_ms: i64, max_tokens: u32, core: u16) -> PlanRow {
         PlanRow {
-            request: RequestIndex(0),
-            session: SessionIndex(0),
-            turn: 0,
             core: CoreIndex(core),
-            target: 0,
-            row: 1,
-            due: Some(RunNanos(due_ms * 1_000_000)),
-            after: None,
-            source: 0,
-            think_ns: None,
-            input_tokens: None,
             max_tokens: Some(max_tokens),
-            min_tokens: None,
-            ideal_cached_tokens: None,
-            ideal_set_tokens: None,
-            blocks: 0,
-            body_bytes: None,
+            ..planned(0, Some(due_ms * 1_000_000), None, 0)
         }
     }
 

@@ -102,6 +102,7 @@ pub(crate) mod tests {
 
     use super::*;
 
+    /// A row of a plan, for the tests of all who read one: what they are about, they change.
     pub(crate) fn row(request: u32, due: Option<i64>, after: Option<u32>, think: i64) -> PlanRow {
         PlanRow {
             request: RequestIndex(request),

@@ -215,30 +215,11 @@ fn memory_left() -> Option<Left> {
 
 #[cfg(test)]
 mod tests {
-    use onbeat_shared::units::{RequestIndex, RunNanos, SessionIndex};
-
     use super::*;
+    use crate::policy::session::tests::row as planned;
 
     fn row(due_s: i64, target: u16) -> PlanRow {
-        PlanRow {
-            request: RequestIndex(0),
-            session: SessionIndex(0),
-            turn: 0,
-            core: CoreIndex(0),
-            target,
-            row: 1,
-            due: Some(RunNanos(due_s * NANOS_PER_SECOND)),
-            after: None,
-            source: 0,
-            think_ns: None,
-            input_tokens: None,
-            max_tokens: None,
-            min_tokens: None,
-            ideal_cached_tokens: None,
-            ideal_set_tokens: None,
-            blocks: 0,
-            body_bytes: None,
-        }
+        PlanRow { target, ..planned(0, Some(due_s * NANOS_PER_SECOND), None, 0) }
     }
 
     #[test]

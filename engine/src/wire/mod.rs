@@ -32,6 +32,8 @@ mod cases;
 #[cfg(test)]
 mod plain;
 #[cfg(test)]
+mod plain_events;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod transcript;

@@ -3,6 +3,7 @@
 //!
 //! Nothing here streams or cares for speed; nothing is shared with what is tested but the rules.
 
+use super::plain_events::plain_events;
 use super::sse::Name;
 
 /// The body of `bytes` as far as it goes and whether it is complete; `None` if it is malformed.
@@ -64,42 +65,12 @@ fn take_line<'a>(bytes: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     }
 }
 
-/// All events by the plainest means: one kind of line end, then line by line.
+/// All events by the plainest means, by the kind of their names.
 pub(super) fn reference_events(stream: &[u8]) -> Vec<(Name, Vec<u8>)> {
-    let mut text: Vec<u8> = Vec::new();
-    for (at, &byte) in stream.iter().enumerate() {
-        match byte {
-            b'\r' => text.push(b'\n'),
-            b'\n' if at > 0 && stream[at - 1] == b'\r' => {}
-            _ => text.push(byte),
-        }
-    }
-    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text);
-    let mut found = Vec::new();
-    let (mut name, mut data) = (Name::Message, None::<Vec<u8>>);
-    // The end of the stream stands for a missing line end and a missing empty line.
-    for line in text.split(|&byte| byte == b'\n').chain([&b""[..]]) {
-        let colon = line.iter().position(|&byte| byte == b':');
-        let (field, value) = colon.map_or((line, &b""[..]), |at| (&line[..at], &line[at + 1..]));
-        let value = value.strip_prefix(b" ").unwrap_or(value);
-        match field {
-            _ if line.is_empty() => {
-                found.extend(data.take().map(|data| (name, data)));
-                name = Name::Message;
-            }
-            b"data" => match &mut data {
-                Some(data) => data.extend_from_slice(&[b"\n", value].concat()),
-                None => data = Some(value.to_vec()),
-            },
-            b"event" => {
-                name = match value {
-                    b"" | b"message" => Name::Message,
-                    b"error" => Name::Error,
-                    _ => Name::Other,
-                };
-            }
-            _ => {}
-        }
-    }
-    found
+    let kind = |name: &[u8]| match name {
+        b"" | b"message" => Name::Message,
+        b"error" => Name::Error,
+        _ => Name::Other,
+    };
+    plain_events(stream).into_iter().map(|(name, data)| (kind(&name), data)).collect()
 }
