@@ -224,7 +224,7 @@ _onbeat() {
             return 0
             ;;
         onbeat__subcmd__export)
-            opts="-o -h --as --format --table --partition-by --recorded-text --output --force --goodput --slo-ttft --slo-decode-tps --slice-duration --help"
+            opts="-o -h --as --format --table --partition-by --recorded-text --output --force --range --goodput --slo-ttft --slo-decode-tps --slice-duration --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -255,6 +255,10 @@ _onbeat() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --range)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
