@@ -2,7 +2,8 @@
 //!
 //! Columns and formats are [`onbeat_shared::export`]'s; here is only what is asked for and what the
 //! log lacks. An existing file is never replaced unless asked, then only a regular one and only by
-//! a whole table. Exports of several files are `parts`'; how a file gets to its place is `output`'s.
+//! a whole table. Exports of several files are `parts`'; how a file gets to its place is
+//! `output`'s.
 
 mod parts;
 #[cfg(test)]
