@@ -281,3 +281,51 @@ fn a_server_that_fails_leaves_gaps_and_no_secret() {
     }
     assert_eq!(outcome.counts.served, 30, "and the run went on as if nothing had been");
 }
+
+#[test]
+fn an_answer_that_says_nothing_known_is_a_gap_and_what_cannot_be_is_missing() {
+    const NOBODY_S: &str = "# TYPE go_threads gauge\ngo_threads 7\n";
+    const IMPOSSIBLE: &str = "# TYPE vllm:num_requests_waiting gauge\n\
+                              vllm:num_requests_waiting -4\n\
+                              # TYPE vllm:num_requests_running gauge\n\
+                              vllm:num_requests_running 3\n\
+                              # TYPE vllm:kv_cache_usage_perc gauge\n\
+                              vllm:kv_cache_usage_perc NaN\n";
+    let (address, over, _heads) = oracle(|turn| match turn % 3 {
+        0 => with_page("200 OK", ""),
+        1 => with_page("200 OK", NOBODY_S),
+        _ => with_page("200 OK", IMPOSSIBLE),
+    });
+    let mut scenario = Scenario::new(&mooncake(30, 20, 20, 2));
+    let url = format!("http://{address}/quite-secret-too/metrics");
+    scenario.config.live.scrape = vec![url.parse().expect("a URL")];
+    scenario.config.live.scrape_interval_ns = 60_000_000;
+    let outcome = ends(move || scenario.run());
+    over.store(true, Ordering::Relaxed);
+    let _ = TcpStream::connect(address);
+    assert!(!String::from_utf8_lossy(&outcome.bytes).contains("quite-secret"));
+    let found = outcome.run.servers.as_deref().expect("it was scraped");
+    assert_eq!(found.sources, [format!("http://{address}/[path]/metrics")]);
+    let askings: Vec<_> = found.asked(0).collect();
+    assert!(askings.len() >= 3, "{askings:?}");
+    for (turn, asking) in askings.iter().enumerate() {
+        let (impossible, words) = match turn % 3 {
+            0 => (0, Some("answered 200 and nothing else")),
+            1 => (0, Some("without a gauge or counter of vLLM or SGLang")),
+            _ => (2, None),
+        };
+        assert_eq!((asking.status, asking.impossible), (Some(200), impossible), "{asking:?}");
+        let failure = asking.failure.as_deref();
+        assert_eq!(failure.is_some(), words.is_some(), "{asking:?}");
+        assert!(failure.zip(words).is_none_or(|(told, words)| told.contains(words)), "{failure:?}");
+    }
+    let known = |quantity: Quantity| {
+        quantity.curve(found, 0).into_iter().filter_map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    assert!(known(Quantity::Waiting).is_empty() && known(Quantity::CacheUsage).is_empty());
+    let impossible = askings.len() / 3;
+    assert_eq!(known(Quantity::Running), vec![3.0; impossible]);
+    let report = servers(&Selection::new(&outcome.run, None)).expect("it was scraped");
+    assert_eq!(report[0].impossible_values, 2 * impossible as u64);
+    assert_eq!((report[0].waiting, report[0].cache_usage), (None, None));
+}

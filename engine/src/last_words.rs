@@ -1,9 +1,10 @@
 //! What the program says when the system has no memory left for it, instead of being aborted.
 //!
 //! An allocator that passes every call on to the system's and, when one is refused, ends the
-//! process in order: words on stderr, exit code 1, and no log of a run that has not begun. A run
-//! that has keeps what was written of its log. The program installs it; a library's user need not.
-//! This is one of the engine's named `unsafe` modules.
+//! process in order: words on stderr, exit code 1, and no log of a run that has not begun, which
+//! other sudden ends take away, too. A run that has begun keeps what was written of its log. The
+//! program installs it; a library's user need not. This is one of the engine's named `unsafe`
+//! modules.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::CString;
@@ -23,7 +24,7 @@ const LAST: &[u8] = b" bytes more. The limit may be this process's own (to lift 
 #[derive(Debug)]
 pub struct LastWords;
 
-/// Takes the file at `path` away if the process ends for want of memory; `None`: takes nothing.
+/// Takes the file at `path` away if the process ends all at once; `None`: takes nothing.
 pub fn take_along(path: Option<&Path>) {
     let path = path.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     // Whoever holds it ends the process.
@@ -31,6 +32,15 @@ pub fn take_along(path: Option<&Path>) {
     let earlier = std::mem::replace(&mut *unbegun, path);
     drop(unbegun);
     drop(earlier);
+}
+
+/// Takes away what is to be taken along, for whoever ends the process now.
+pub fn take_away() {
+    let Ok(unbegun) = UNBEGUN.lock() else { return };
+    if let Some(path) = &*unbegun {
+        // It may be gone already.
+        let _ = rustix::fs::unlink(path.as_c_str());
+    }
 }
 
 #[expect(unsafe_code, reason = "an allocator's interface is unsafe")]

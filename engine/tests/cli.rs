@@ -167,6 +167,73 @@ fn an_interrupted_run_keeps_what_it_has_and_says_130() {
 }
 
 #[test]
+fn a_stage_of_loading_that_goes_on_is_not_waited_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 10, 1);
+    // Reading certificates from a pipe that nobody writes to never ends.
+    let authorities = folder.path().join("authorities.pem");
+    let made = Command::new("mkfifo").arg(&authorities).status().expect("every system has it");
+    assert!(made.success());
+    let cacert = authorities.to_string_lossy().into_owned();
+    let url = "https://127.0.0.1:9";
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
+        let (child, log) = replay_with(folder.path(), url, &trace, &["--cacert", &cacert]);
+        let id = rustix::process::Pid::from_child(&child);
+        wait_until_it_listens(child.id());
+        rustix::process::kill_process(id, signal).expect("it runs");
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+        let words = text(&output.stderr);
+        assert!(words.ends_with("onbeat: stopped before anything was sent\n"), "{words}");
+        assert!(output.stdout.is_empty() && !log.exists(), "nothing is left behind");
+    }
+}
+
+/// Waits until a replay has a thread for signals.
+fn wait_until_it_listens(process: u32) {
+    let has_it = || {
+        let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
+        threads.flatten().any(|thread| {
+            let name = std::fs::read_to_string(thread.path().join("comm"));
+            name.is_ok_and(|name| name.trim() == "onbeat-signals")
+        })
+    };
+    while !has_it() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn final_numbers_stay_as_long_as_is_wanted_or_until_a_signal() {
+    let mock = MockProcess::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 3, 1);
+    let more = ["--prometheus-port", "0", "--prometheus-linger-seconds", "600"];
+    let (mut child, log) = replay_with(folder.path(), &mock.url, &trace, &more);
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    while !line.contains("final numbers stay at http://") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).expect("text") > 0, "the command ended");
+    }
+    let address = line.split_once("http://").and_then(|(_, rest)| rest.split('/').next());
+    let mut stream = std::net::TcpStream::connect(address.expect("an address")).expect("served");
+    std::io::Write::write_all(&mut stream, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .expect("it is read");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("text");
+    assert!(page.contains("\nonbeat_run_finished 1\n"), "{page}");
+    assert!(page.contains("\nonbeat_requests_sent_total 3\n"), "{page}");
+    assert!(Run::read(&std::fs::read(log).expect("a log")).expect("it reads").is_whole());
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    // A debug build on a busy machine may miss its schedule: that is exit code 3.
+    assert!([Some(0), Some(3)].contains(&output.status.code()), "{:?}", output.status);
+    assert!(text(&output.stdout).contains("The run is in "), "{}", text(&output.stdout));
+}
+
+#[test]
 fn a_killed_run_leaves_a_log_that_lacks_at_most_its_last_second() {
     let mock = MockProcess::start();
     let folder = tempfile::tempdir().expect("a temporary folder");

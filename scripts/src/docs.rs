@@ -17,6 +17,7 @@ const REFERENCES: &[(&str, &[&str], &str)] = &[
     ("onbeat", &["reference", "queries"], "shared/QUERIES.md"),
     ("onbeat", &["reference", "plan-schema"], "shared/plan.schema.json"),
     ("onbeat", &["reference", "report-schema"], "shared/report.schema.json"),
+    ("onbeat", &["reference", "compare-schema"], "shared/compare.schema.json"),
     ("onbeat", &["reference", "manifest-schema"], "shared/manifest.schema.json"),
     ("onbeat", &["man"], "engine/assets/onbeat.1"),
     ("onbeat", &["completions", "bash"], "engine/assets/completions/onbeat.bash"),

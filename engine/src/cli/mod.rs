@@ -16,6 +16,7 @@ pub mod mock;
 mod output;
 pub mod plan;
 pub mod progress;
+mod quitting;
 pub mod reference;
 pub mod replay;
 pub mod report;

@@ -14,6 +14,7 @@ use onbeat_shared::foreign::printable;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::quitting::Quitting;
 use crate::conductor::Watch;
 use crate::replayer::Stop;
 use crate::replayer::counters::Snapshot;
@@ -48,13 +49,17 @@ pub struct Terminal {
     wanted: Stop,
     /// Whether the run itself has begun: only then is anything in flight.
     begun: bool,
+    /// Ends the program where a stage of loading would have to be waited for.
+    quitting: Option<Quitting>,
 }
 
 impl Terminal {
-    /// Takes over SIGINT and SIGTERM: once means drain, twice means stop now.
+    /// Takes over SIGINT and SIGTERM: once means drain, twice means stop now; before the run has
+    /// begun, either ends the program.
     #[must_use]
     pub fn new(ui: Ui) -> Self {
         let interrupt = Arc::new(AtomicBool::new(false));
+        let quitting = Some(Quitting::on(&[SIGINT, SIGTERM]));
         for signal in [SIGINT, SIGTERM] {
             // Without a handler the signal ends the process, and the log is still readable.
             let _ = signal_hook::flag::register(signal, Arc::clone(&interrupt));
@@ -68,7 +73,16 @@ impl Terminal {
             bar
         });
         let simple = ui == Ui::Simple || (watched && dumb);
-        Self { bar, simple, next_line_ns: 0, interrupt, wanted: Stop::No, begun: false }
+        let wanted = Stop::No;
+        Self { bar, simple, next_line_ns: 0, interrupt, wanted, begun: false, quitting }
+    }
+
+    /// Whether the user has asked to stop, now or earlier. Says nothing.
+    pub fn was_interrupted(&mut self) -> bool {
+        if self.interrupt.swap(false, Ordering::Relaxed) {
+            self.wanted = Stop::Now;
+        }
+        self.wanted != Stop::No
     }
 
     /// Takes the line away, so that the summary stands alone.
@@ -88,7 +102,6 @@ impl Watch for Terminal {
     }
 
     fn look(&mut self, elapsed_ns: i64, planned: u64, counters: &Snapshot) {
-        self.begun = true;
         if let Some(bar) = &self.bar {
             bar.set_message(line(elapsed_ns, planned, counters));
             bar.tick();
@@ -96,6 +109,11 @@ impl Watch for Terminal {
             self.next_line_ns = elapsed_ns + SIMPLE_NS;
             to_stderr(&line(elapsed_ns, planned, counters));
         }
+    }
+
+    fn begin(&mut self) -> bool {
+        self.begun = true;
+        self.quitting.as_ref().is_none_or(Quitting::begin)
     }
 
     fn stop(&mut self) -> Stop {
@@ -136,7 +154,7 @@ const fn stopping(begun: bool) -> &'static str {
     if begun {
         "stopping: nothing new is sent, what is in flight may finish; once more to stop now"
     } else {
-        "stopping once this stage of loading ends; the run has not begun"
+        "stopping; the run has not begun"
     }
 }
 
@@ -204,9 +222,10 @@ mod tests {
             interrupt: Arc::default(),
             wanted: Stop::No,
             begun: false,
+            quitting: None,
         };
-        assert!(!terminal.begun && stopping(terminal.begun).contains("stage of loading"));
-        terminal.look(0, 1, &Snapshot::of([&Counters::new()]));
+        assert!(!terminal.begun && stopping(terminal.begun).contains("has not begun"));
+        assert!(terminal.begin());
         assert!(stopping(terminal.begun).contains("in flight may finish"));
     }
 

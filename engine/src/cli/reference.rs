@@ -14,7 +14,7 @@ use onbeat_shared::export::columns::{
     Column, Kind, answer_columns, chunk_columns, request_columns,
 };
 use onbeat_shared::export::queries;
-use onbeat_shared::export::schema::of_report;
+use onbeat_shared::export::schema::{of_comparison, of_report};
 use onbeat_shared::export::scraped::scraped_columns;
 
 use super::schema;
@@ -35,6 +35,8 @@ pub enum Subject {
     PlanSchema,
     /// The JSON Schema of `onbeat report --format json`.
     ReportSchema,
+    /// The JSON Schema of `onbeat compare --format json`.
+    CompareSchema,
     /// The JSON Schema of a run log's manifest, with the resolved configuration.
     ManifestSchema,
 }
@@ -48,6 +50,7 @@ pub fn reference(subject: Subject, command: &Command) -> String {
         Subject::Queries => queries::page(),
         Subject::PlanSchema => format!("{:#}\n", schema::plan()),
         Subject::ReportSchema => format!("{:#}\n", of_report()),
+        Subject::CompareSchema => format!("{:#}\n", of_comparison()),
         Subject::ManifestSchema => format!("{:#}\n", schema::manifest()),
     }
 }

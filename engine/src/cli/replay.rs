@@ -6,6 +6,7 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use onbeat_shared::counted::counted;
 use onbeat_shared::foreign::shown_path;
@@ -23,7 +24,7 @@ use crate::cli::flags::live::LiveFlags;
 use crate::cli::flags::peers::PeerFlags;
 use crate::cli::flags::run::RunFlags;
 use crate::cli::flags::shard::{ShardFlags, StartFlags};
-use crate::cli::flags::target::TargetFlags;
+use crate::cli::flags::target::{TargetFlags, nanos};
 use crate::cli::flags::timing::TimingFlags;
 use crate::cli::flags::trace::TraceFlags;
 use crate::cli::flags::users::UserFlags;
@@ -32,7 +33,7 @@ use crate::cli::progress::Terminal;
 use crate::cli::report::{self, GoalFlags, SliceFlags};
 use crate::cli::results::{self, Earlier, Results};
 use crate::cli::summary;
-use crate::clock::unix_ns;
+use crate::clock::{monotonic_ns, unix_ns};
 use crate::conductor::Watch;
 use crate::error::{EngineError, INTERRUPTED};
 use crate::plan::PlanOptions;
@@ -42,6 +43,9 @@ use crate::replayer::Stop;
 use crate::replayer::counters::Snapshot;
 use crate::run::{Ran, Resumed, RunConfig, run as carry_out};
 use crate::trace::{self, Given};
+
+/// How often it is looked whether the user wants the end of the lingering.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// The arguments of `onbeat replay`.
 #[derive(Clone, Debug, clap::Args)]
@@ -201,9 +205,32 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         verbose: args.run.verbose,
         results: results.as_ref(),
     };
-    let code = conclude(&ran, &conclusion, out)?;
-    report::finish(look_again(&ran.log, out))?;
-    Ok(code)
+    let code = conclude(&ran, &conclusion, out).and_then(|code| {
+        report::finish(look_again(&ran.log, out))?;
+        Ok(code)
+    });
+    linger(&ran, args.live.prometheus_linger_seconds, out, &mut terminal);
+    code
+}
+
+/// Goes on serving the final numbers, if they are served and that is wanted; a user who has stopped
+/// the run waits for nothing.
+fn linger(ran: &Ran, seconds: f64, out: &mut dyn Write, terminal: &mut Terminal) {
+    let Some(serving) = ran.conducted.serving.as_ref().filter(|_| seconds > 0.0) else { return };
+    // What cannot be printed has been, or will be, told where it was printed.
+    let _ = out.flush();
+    let until_ns = monotonic_ns().saturating_add(nanos(seconds));
+    if !terminal.was_interrupted() {
+        let address = serving.address();
+        terminal.say(&format!(
+            "the run's final numbers stay at http://{address}/metrics for {seconds} s; Ctrl-C ends \
+             that"
+        ));
+    }
+    while monotonic_ns() < until_ns && !terminal.was_interrupted() {
+        #[expect(clippy::disallowed_methods, reason = "the run is over, and nothing is timed")]
+        std::thread::sleep(GLANCE);
+    }
 }
 
 /// Says where the log is, and what shows it again.
@@ -252,6 +279,10 @@ impl Watch for Keeping<'_> {
             self.told = true;
             self.terminal.say(&format!("a killed run could not be gone on from: {error}"));
         }
+    }
+
+    fn begin(&mut self) -> bool {
+        self.terminal.begin()
     }
 
     fn stop(&mut self) -> Stop {

@@ -152,6 +152,13 @@ impl GoalFlags {
     /// If a limit is no positive number or two options limit the same number.
     pub fn goals(&self) -> Result<Goals, EngineError> {
         let mut goals = match &self.goodput {
+            // A variable of a script that is not set, as a rule: whoever asks for goals means some.
+            Some(text) if text.trim().is_empty() => {
+                return Err(EngineError::Usage(format!(
+                    "--goodput {text:?} has no goal; write name:limit, for example \"ttft:500 \
+                     itl:50\", or leave the option out"
+                )));
+            }
             Some(text) => Goals::parse(text)
                 .map_err(|error| EngineError::Usage(format!("--goodput: {error}")))?,
             None => Goals::default(),

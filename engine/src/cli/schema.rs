@@ -198,7 +198,7 @@ mod tests {
             "--url http://a:1 --url http://b:2/v1 --cacert c.pem --local-address 127.0.0.1",
             "--api-key secret --header X-A:b --extra-inputs n:1 --temperature 0.5 --endpoint /x",
             "--replay-speedup 2 --arrival-pattern poisson --request-rate 5 --cores 2 --seed 7",
-            "--shard 1/3 --start-at 2200-01-31T12:00:00Z --max-clock-error any --goodput ttft:5",
+            "--shard 1/3 --start-at +10m --max-clock-error any --goodput ttft:5",
             "--request-cancellation-rate 5 --slice-duration 2 --max-delay 3 --ttft-metric avg",
             "--prometheus-port 0 --scrape http://127.0.0.1:9 --custom-dataset-type mooncake_trace",
         ] {

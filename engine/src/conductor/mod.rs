@@ -113,6 +113,12 @@ pub trait Watch {
     /// What another run would go on from if this one were killed now.
     fn keep(&mut self, _manifest: &Manifest, _state: &DirectorState) {}
 
+    /// The run begins: from now on its log stays. `false` if it must not, because the user has
+    /// ended the program.
+    fn begin(&mut self) -> bool {
+        true
+    }
+
     /// How the user wants the run to end, as of now.
     fn stop(&mut self) -> Stop;
 }
@@ -165,6 +171,9 @@ pub fn conduct(
     }
     writer.also_to(figures.clone());
     zero::wait_ready(manifest.start.as_ref(), watch)?;
+    if !watch.begin() {
+        return Err(EngineError::Stopped);
+    }
     log.keep()?;
     let directing = users.map(|job| Directing::start(job, &shared)).transpose()?;
     let patience = Patience::new(stop_after_failures);

@@ -2,7 +2,8 @@
 //!
 //! A page is read line by line; a line that is none is passed over, as Prometheus' own parsers
 //! would refuse the whole page for it and we want what can be had. Labels are kept as they are
-//! written, once it is clear where they end. Timestamps and exemplars are ignored.
+//! written, once it is clear where they end. Timestamps and exemplars are ignored. A value that
+//! cannot be is none, and is counted: nobody's queue is shorter than empty.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,12 @@ const FIRST: [&str; 9] = [
     "generation_tokens",
     "prompt_tokens",
 ];
+
+/// Parts of names of levels that are shares of one. (Older versions of vLLM say -1 for a hit rate
+/// where there is no cache.)
+const SHARES: [&str; 3] = ["cache_usage_perc", "token_usage", "cache_hit_rate"];
+/// By how much a share may be above one: what comes of adding up doubles.
+const SHARE_ROUNDING: f64 = 1e-9;
 
 /// One line of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,28 +54,53 @@ pub(super) struct Wanted {
     pub(super) value: f64,
 }
 
+/// What of a page is for the log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Found {
+    /// What is recorded, the samples first that are drawn.
+    pub(super) wanted: Vec<Wanted>,
+    /// Samples that would be, if their values could be.
+    pub(super) impossible: usize,
+}
+
 /// The samples of a page.
 pub(super) fn samples(page: &str) -> impl Iterator<Item = Sample<'_>> {
     page.lines().filter_map(sample)
 }
 
 /// What of a page is recorded: levels and counters under known names, those that are drawn first.
-pub(super) fn wanted(page: &str) -> Vec<Wanted> {
+pub(super) fn found(page: &str) -> Found {
     let kinds = kinds(page);
-    let of = |sample: Sample<'_>| {
-        let Sample { name, labels, value } = sample;
+    let mut found = Found::default();
+    for Sample { name, labels, value } in samples(page) {
         let known = PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-        if !known || LEFT_OUT.iter().any(|end| name.ends_with(end)) || !value.is_finite() {
-            return None;
+        if !known || LEFT_OUT.iter().any(|end| name.ends_with(end)) {
+            continue;
         }
         let family = || name.strip_suffix("_total").and_then(|family| kinds.get(family));
-        let kind = *kinds.get(name).or_else(family)?;
-        Some(Wanted { series: format!("{name}{labels}"), kind, value })
-    };
-    let mut wanted: Vec<Wanted> = samples(page).filter_map(of).collect();
-    let is_first = |it: &Wanted| FIRST.iter().any(|part| it.series.contains(part));
-    wanted.sort_by_key(|it| !is_first(it));
-    wanted
+        let Some(&kind) = kinds.get(name).or_else(family) else { continue };
+        if can_be(name, kind, value) {
+            found.wanted.push(Wanted { series: format!("{name}{labels}"), kind, value });
+        } else {
+            found.impossible += 1;
+        }
+    }
+    found.wanted.sort_by_key(|it| !is_first(&it.series));
+    found
+}
+
+fn is_first(name: &str) -> bool {
+    FIRST.iter().any(|part| name.contains(part))
+}
+
+/// Whether a value can be one of this name. What the name of a level says nothing about may be
+/// anything finite: SGLang has some that are -1 where they mean nothing.
+fn can_be(name: &str, kind: SeriesKind, value: f64) -> bool {
+    if SHARES.iter().any(|part| name.contains(part)) {
+        return (0.0..=1.0 + SHARE_ROUNDING).contains(&value);
+    }
+    let is_at_least_zero = kind == SeriesKind::Counter || is_first(name);
+    value.is_finite() && (value >= 0.0 || !is_at_least_zero)
 }
 
 /// Whether it is a page of metrics at all.
@@ -172,7 +204,7 @@ vllm:time_to_first_token_seconds_sum{model_name="tiny"} 0.4
 "#;
 
     fn series(page: &str) -> Vec<(String, f64)> {
-        wanted(page).into_iter().map(|it| (it.series, it.value)).collect()
+        found(page).wanted.into_iter().map(|it| (it.series, it.value)).collect()
     }
 
     #[test]
@@ -187,7 +219,8 @@ vllm:time_to_first_token_seconds_sum{model_name="tiny"} 0.4
                 named("prefix_cache_hits_total", 1_664.0),
             ]
         );
-        assert_eq!(wanted(VLLM)[2].kind, SeriesKind::Counter);
+        assert_eq!(found(VLLM).wanted[2].kind, SeriesKind::Counter);
+        assert_eq!(found(VLLM).impossible, 0);
         let open = "# TYPE sglang:generation_tokens counter\n\
                     sglang:generation_tokens_total 7 1700000000 # {id=\"1\"} 2\n# EOF\n";
         assert_eq!(series(open), [("sglang:generation_tokens_total".to_owned(), 7.0)]);
@@ -216,9 +249,25 @@ vllm:time_to_first_token_seconds_sum{model_name="tiny"} 0.4
     fn what_is_no_number_is_no_value_and_a_page_of_html_no_page() {
         let page = "# TYPE vllm:x gauge\nvllm:x NaN\nvllm:x{a=\"1\"} +Inf\nvllm:x{a=\"2\"} 4\n";
         assert_eq!(series(page), [("vllm:x{a=\"2\"}".to_owned(), 4.0)]);
+        assert_eq!(found(page).impossible, 2);
         assert!(is_page(VLLM) && is_page("") && is_page("x 1\n"));
         assert!(!is_page("<!DOCTYPE html>\n<p>x 1"));
         assert!(!is_page("{\"detail\":\"Not Found\"}"));
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_missing_and_counted() {
+        let page = "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running -3\n\
+                    # TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc 55\n\
+                    # TYPE vllm:gpu_prefix_cache_hit_rate gauge\nvllm:gpu_prefix_cache_hit_rate -1\n\
+                    # TYPE sglang:token_usage gauge\nsglang:token_usage NaN\n\
+                    # TYPE vllm:prompt_tokens counter\nvllm:prompt_tokens_total -1\n\
+                    # TYPE vllm:gpu_cache_usage_perc gauge\nvllm:gpu_cache_usage_perc 1.0\n\
+                    # TYPE sglang:utilization gauge\nsglang:utilization -1\n\
+                    # TYPE other:queue gauge\nother:queue NaN\n";
+        let left = [("vllm:gpu_cache_usage_perc", 1.0), ("sglang:utilization", -1.0)];
+        assert_eq!(series(page), left.map(|(name, value)| (name.to_owned(), value)));
+        assert_eq!(found(page).impossible, 5);
     }
 
     proptest! {
@@ -233,7 +282,7 @@ vllm:time_to_first_token_seconds_sum{model_name="tiny"} 0.4
             for found in samples(&text) {
                 assert!(text.contains(found.name) && text.contains(found.labels));
             }
-            let _ = (wanted(&text), is_page(&text));
+            let _ = (found(&text), is_page(&text));
         }
     }
 }

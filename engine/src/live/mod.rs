@@ -21,7 +21,7 @@ pub use self::figures::Figures;
 pub use self::recording::Recording;
 pub use self::scraper::Scraper;
 pub use self::serving::{Listener, Serving};
-pub use self::source::{ScrapeUrl, Source, sources};
+pub use self::source::{ScrapeText, ScrapeUrl, Source, sources};
 
 /// What of a run is to be seen while it goes, as meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

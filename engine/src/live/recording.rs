@@ -8,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 
 use onbeat_shared::log::record::Record;
 use onbeat_shared::log::scraped::{number_of, text_records};
-use onbeat_shared::log::{SCRAPED_TEXT_BYTES_MAX, Scraped};
+use onbeat_shared::log::{IMPOSSIBLE_MAX, SCRAPED_TEXT_BYTES_MAX, Scraped};
 use onbeat_shared::units::RunNanos;
 
-use super::exposition::Wanted;
+use super::exposition::Found;
 
 /// Series of one source in one log.
 pub(super) const SERIES_MAX: usize = 256;
@@ -32,7 +32,7 @@ pub(super) struct Answer {
     /// The answer's status, if there was one.
     pub(super) status: Option<u16>,
     /// What is to be recorded, or why there is nothing.
-    pub(super) found: Result<Vec<Wanted>, String>,
+    pub(super) found: Result<Found, String>,
 }
 
 /// The texts that a log knows, by number.
@@ -65,7 +65,7 @@ impl Recording {
         let name = self.sources[answer.source].name.clone();
         let source = self.told(&name, push);
         let (mut values, mut left_out) = (0_u16, 0_u16);
-        for wanted in answer.found.iter().flatten() {
+        for wanted in answer.found.iter().flat_map(|found| &found.wanted) {
             let text = format!("{name} {}", wanted.series);
             let Some(series) = self.series(answer.source, &text, push) else {
                 left_out = left_out.saturating_add(1);
@@ -79,7 +79,10 @@ impl Recording {
         }
         let failure = answer.found.as_ref().err().map(|words| self.failure(words, push));
         let status = answer.status;
-        let asked = Scraped::Asked { source, start, end, status, values, left_out, failure };
+        let impossible = answer.found.as_ref().map_or(0, |found| found.impossible);
+        let impossible = u8::try_from(impossible).unwrap_or(u8::MAX).min(IMPOSSIBLE_MAX);
+        let asked =
+            Scraped::Asked { source, start, end, status, values, left_out, impossible, failure };
         push(&Record::Scraped(asked));
     }
 
@@ -126,9 +129,11 @@ mod tests {
     use onbeat_shared::run::Run;
     use onbeat_shared::units::CoreIndex;
 
+    use super::super::exposition::Wanted;
     use super::*;
 
     fn answer(at: i64, found: Result<Vec<Wanted>, String>) -> Answer {
+        let found = found.map(|wanted| Found { wanted, impossible: 0 });
         Answer { source: 0, start_ns: at - 4, end_ns: at + 4, status: None, found }
     }
 
@@ -162,6 +167,18 @@ mod tests {
         assert_eq!(points, [(-100, 2.5), (2_000, 3.5)], "before zero too, and no value in a gap");
         assert!(series.points.iter().all(|point| point.within_ns == 4));
         assert_eq!(servers.askings[1].failure.as_deref(), Some("answered 503"));
+    }
+
+    #[test]
+    fn values_that_could_not_be_are_counted_as_far_as_there_is_room() {
+        let found = |impossible| Ok(Found { wanted: vec![wanted("vllm:x", 1.0)], impossible });
+        let with = |at, impossible| Answer { found: found(impossible), ..answer(at, Ok(vec![])) };
+        let failed = answer(4_000, Err("answered 503".to_owned()));
+        let run = recorded(&[with(2_000, 3), with(3_000, 5_000), failed]);
+        let servers = run.servers.as_deref().expect("it was scraped");
+        let told: Vec<_> = servers.askings.iter().map(|asking| asking.impossible).collect();
+        assert_eq!(told, [3, IMPOSSIBLE_MAX, 0]);
+        assert!(servers.askings[1].failure.is_none() && servers.askings[2].failure.is_some());
     }
 
     #[test]

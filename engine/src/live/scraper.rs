@@ -14,13 +14,13 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 use onbeat_shared::foreign::{printable, shown};
 use onbeat_shared::log::record::Record;
 
-use super::exposition::{is_page, wanted};
+use super::exposition::{Found, found, is_page};
 use super::recording::{Answer, Recording};
 use super::source::Source;
 use crate::clock::monotonic_ns;
 use crate::error::EngineError;
 use crate::net::ask::ask;
-use crate::render::secret::scrubbed;
+use crate::render::secret::{Secret, scrubbed};
 
 /// How long an answer may take.
 const PATIENCE_NS: i64 = 5_000_000_000;
@@ -30,6 +30,9 @@ const LAST_NS: i64 = 2_000_000_000;
 const WAITING_MAX: usize = 256;
 /// Most bytes of words about a failure.
 const WORDS_BYTES_MAX: usize = 240;
+/// What is said of a page that has nothing for the log.
+const NONE_KNOWN: &str = "answered 200 without a gauge or counter of vLLM or SGLang (their names \
+                          begin with vllm: or sglang:); is this the URL of the server's metrics?";
 /// The run goes on.
 const GOES_ON: i64 = i64::MAX;
 
@@ -153,33 +156,71 @@ impl Asking {
         if !goes_on() {
             return;
         }
-        let Source { question, way, secrets, .. } = &self.source;
+        let Source { question, way, secrets, parts, .. } = &self.source;
         let start_ns = monotonic_ns();
         let reply = ask(way, question, PATIENCE_NS, &mut || goes_on());
         let end_ns = monotonic_ns();
         let status = reply.as_ref().ok().map(|reply| reply.status);
-        let found = reply.and_then(|reply| {
-            if reply.status != 200 {
-                return Err(format!("answered {}", reply.status));
-            }
-            let page = String::from_utf8_lossy(&reply.body);
-            if !is_page(&page) {
-                return Err(format!("answered no metrics: {}", shown(page.trim())));
-            }
-            let mut found = wanted(&page);
-            found.iter_mut().for_each(|wanted| {
-                let series = std::mem::take(&mut wanted.series);
-                wanted.series = printable(&scrubbed(series, secrets)).into_owned();
-            });
-            Ok(found)
+        let found = reply.and_then(|reply| match reply.status {
+            200 => read(&String::from_utf8_lossy(&reply.body), secrets, parts),
+            status => Err(format!("answered {status}")),
         });
         let found = found.map_err(|words| {
-            let mut words = scrubbed(words, secrets);
+            let mut words = scrubbed(scrubbed(words, secrets), parts);
             words.truncate(words.floor_char_boundary(WORDS_BYTES_MAX));
             words
         });
         // Who is that far behind gets a gap.
         let source = self.number;
         let _ = self.answers.try_send(Answer { source, start_ns, end_ns, status, found });
+    }
+}
+
+/// What a page says, without secrets; `parts` are those of its URL's path.
+fn read(page: &str, secrets: &[Secret], parts: &[Secret]) -> Result<Found, String> {
+    if page.trim().is_empty() {
+        return Err("answered 200 and nothing else".to_owned());
+    }
+    if !is_page(page) {
+        return Err(format!("answered no metrics: {}", shown(page.trim())));
+    }
+    let mut found = found(page);
+    if found == Found::default() {
+        return Err(NONE_KNOWN.to_owned());
+    }
+    for wanted in &mut found.wanted {
+        let series = scrubbed(std::mem::take(&mut wanted.series), secrets);
+        let (name, labels) = series.split_at(series.find('{').unwrap_or(series.len()));
+        let whole = format!("{name}{}", scrubbed(labels.to_owned(), parts));
+        wanted.series = printable(&whole).into_owned();
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_a_metric_that_is_known_is_none() {
+        let words = |page: &str| read(page, &[], &[]).expect_err(page);
+        assert_eq!(words(" \n"), "answered 200 and nothing else");
+        assert!(words("<html>").contains("no metrics: <html>"));
+        let other = "# TYPE go_threads gauge\ngo_threads 7\n";
+        assert!(words(other).contains("vllm:") && words(other).len() <= WORDS_BYTES_MAX);
+        let names = "# TYPE vllm:num_requests_running histogram\nvllm:num_requests_running 7\n";
+        assert_eq!(words(names), NONE_KNOWN);
+        let impossible = "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running -7\n";
+        assert_eq!(read(impossible, &[], &[]).map(|found| found.impossible), Ok(1));
+    }
+
+    #[test]
+    fn a_part_of_the_path_is_cut_from_labels_and_not_from_names() {
+        let page = "# TYPE vllm:num_requests_running gauge\n\
+                    vllm:num_requests_running{pod=\"num_requests-9\",key=\"hunter2\"} 7\n";
+        let [secret, part] = ["hunter2", "num_requests"].map(|text| [Secret::new(text)]);
+        let found = read(page, &secret, &part).expect("a metric");
+        let series = "vllm:num_requests_running{pod=\"************-9\",key=\"*******\"}";
+        assert_eq!(found.wanted[0].series, series);
     }
 }

@@ -153,7 +153,8 @@ impl Target {
             }
             Ok(_) => Err(TargetError(format!("the host {name:?} of --url has no address"))),
             Err(error) => Err(TargetError(format!(
-                "the host {name:?} of --url could not be looked up: {error}"
+                "the host {name:?} of --url could not be looked up ({error}); is it spelled right, \
+                 and does `getent hosts {name}` know it here? An address works, too"
             ))),
         }
     }

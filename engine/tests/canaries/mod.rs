@@ -84,6 +84,8 @@ fn secrets(url: &str) -> Vec<String> {
     all.extend(["--extra-inputs".to_owned(), extra.to_string()]);
     let query = format!("/v1/chat/completions?key={}&{}", canary("query"), canary("bare"));
     all.extend(["--endpoint".to_owned(), query]);
+    let metrics = format!("{url}/{}/metrics?k={}", canary("path"), canary("scraped"));
+    all.extend(["--scrape".to_owned(), metrics]);
     all
 }
 
@@ -151,6 +153,7 @@ fn derive(folder: &Path, log: &str) {
         "export LOG --format parquet --output r.parquet",
         "export LOG --table chunks --format csv --output c.csv",
         "export LOG --table chunks --format parquet --output c.parquet",
+        "export LOG --table scraped --format csv --output s.csv",
         "export LOG --as aiperf --output aiperf --slice-duration 0.05",
         "export LOG --as vllm-bench --output bench.json",
     ];
@@ -185,7 +188,8 @@ fn no_secret_and_no_prompt_is_in_anything_that_is_written() {
 
         // They really left, and came back.
         let heard = parrot.heard()[before..].concat();
-        for what in HEADERS.iter().copied().chain(["extra", "user", "stop", "deep", "query", way]) {
+        let others = ["extra", "user", "stop", "deep", "query", "path", "scraped", way];
+        for what in HEADERS.iter().copied().chain(others) {
             assert!(heard.contains(&canary(what)), "{what} was sent");
         }
         assert!(heard.contains("CANARY/prompt"), "prompts were sent");
@@ -197,6 +201,11 @@ fn no_secret_and_no_prompt_is_in_anything_that_is_written() {
         assert!((0..run.plan.len()).any(|i| run.requests.class(i) == Some(moved)));
         let manifest = serde_json::to_string(&run.manifest).expect("JSON");
         assert!(manifest.contains("/v1/chat/completions?key=[secret]&[secret]"), "{manifest}");
+        assert!(manifest.contains("/[path]/[path]/metrics?k=[secret]"), "{manifest}");
+        let servers = run.servers.as_deref().expect("it was scraped");
+        let words: Vec<_> =
+            servers.askings.iter().filter_map(|asking| asking.failure.as_deref()).collect();
+        assert!(words.iter().any(|words| words.contains("no metrics: ")), "{words:?}");
 
         derive(folder.path(), "run.beat");
         let found = artefacts(folder.path(), &["trace.jsonl", "key"]);

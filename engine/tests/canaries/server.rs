@@ -77,7 +77,7 @@ fn repeated(request: &str, number: usize) -> Vec<u8> {
     let secret: Vec<&str> = secret.filter(|value| value.contains("CANARY")).collect();
     let one = secret.get(number % secret.len().max(1)).copied().unwrap_or_default();
     if line.starts_with("GET ") {
-        let list = json!({"data": [{"id": one, "object": "model"}]}).to_string();
+        let list = json!({"data": [{"id": one, "object": "model"}], "at": place}).to_string();
         return answered("200 OK", "application/json", headers, &list);
     }
     let event = |value: serde_json::Value| format!("data: {value}\n\n");

@@ -40,7 +40,9 @@ fn a_replay_a_report_and_a_comparison_end_with_three_where_a_gate_fails() {
         (vec!["report", &a, "--fail-on", "met.itl_ms.share < 50%"], 3),
         (vec!["compare", &a, &b], 0),
         (vec!["compare", &a, &b, "--fail-on", "error_rate > +1%"], 0),
-        (vec!["compare", &a, &b, "--fail-on", "completion_tokens.mean > 1"], 2),
+        (vec!["compare", &a, &b, "--fail-on", "completion_tokens.mean > 1"], 3),
+        (vec!["compare", &a, &b, "--fail-on", "prompt_tokens.p50 > +5%"], 0),
+        (vec!["report", &a, "--fail-on", "cached_tokens.mean > 1"], 2),
         (vec!["compare", &a, &b, "--fail-on", "ok < +0", "--fail-on", "e2e_ms.p50 > -100%"], 3),
     ] {
         let accepted = line.contains(&"--fail-on").then_some("--accept-not-held");

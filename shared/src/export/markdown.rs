@@ -12,7 +12,7 @@ use crate::foreign;
 use crate::metrics::Statistic;
 use crate::metrics::compare::{Against, CAUTION, Compared, Comparison, Side};
 use crate::metrics::fidelity;
-use crate::metrics::gate::{Judged, number, percent, signed};
+use crate::metrics::gate::{Judged, number, percent};
 use crate::metrics::hosts;
 use crate::metrics::report::Report;
 use crate::metrics::server;
@@ -270,13 +270,10 @@ fn of_run(text: &mut String, against: &Against, verbose: bool) -> fmt::Result {
 
 fn figure(text: &mut String, row: &Compared) -> fmt::Result {
     let none = || "no data".to_owned();
-    let shown = |value: f64| if row.is_share { percent(value) } else { number(value) };
-    let value = |value: Option<f64>| value.map_or_else(none, shown);
-    let change = row.difference.map_or_else(none, |by| signed(&shown(by), by));
+    let value = |value: Option<f64>| value.map_or_else(none, |value| row.shown(value));
+    let change = row.difference.map_or_else(none, |by| row.change(by));
     let ratio = row.ratio.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
-    let interval = row.difference_interval.map_or_else(String::new, |(low, high)| {
-        format!("{} to {}", signed(&shown(low), low), signed(&shown(high), high))
-    });
+    let interval = row.interval().unwrap_or_default();
     let (base, new, verdict) = (value(row.base), value(row.new), row.verdict.word());
     let bold = if verdict == "worse" { "**" } else { "" };
     let label = row.label.replace(", us", ", µs");

@@ -187,7 +187,7 @@ pub use record::{
     ChunkKind, ContentEvent, RECORD_BYTES, Record, TEXT_PART_BYTES, UNKNOWN_TOKENS, Usage,
 };
 pub use recorded_row::{RECORDED_ROW_BYTES, RecordedRow};
-pub use scraped::{SCRAPED_TEXT_BYTES_MAX, Scraped, SeriesKind};
+pub use scraped::{IMPOSSIBLE_MAX, SCRAPED_TEXT_BYTES_MAX, Scraped, SeriesKind};
 pub use start::{ClockState, HostPart, Merged, ShardFacts, Start};
 pub use together::{TOGETHER_MAX, Together};
 pub use user_facts::{PoolFacts, UserFacts, UserGoals, UserLimits, UserPrompts, UserTiming};

@@ -5,7 +5,7 @@ use proptest::sample::Index;
 
 use super::properties::{extreme, make_checksums_right, payload_places, time};
 use super::record::TEXT_PART_BYTES;
-use super::{FORMAT_VERSION, Record, Scraped, SeriesKind, sample};
+use super::{FORMAT_VERSION, IMPOSSIBLE_MAX, Record, Scraped, SeriesKind, sample};
 use crate::export::{self, Beside, Table, TextFormat};
 use crate::metrics::ReportOptions;
 use crate::metrics::slo::Goals;
@@ -26,14 +26,16 @@ pub(super) fn of_servers() -> impl Strategy<Value = Record> {
             value,
         },
     );
-    let asked = (any::<(u32, u16, u16, u16)>(), time(), time(), any::<Option<u32>>()).prop_map(
-        |((source, status, values, left_out), start, end, failure)| Scraped::Asked {
+    let numbers = (any::<(u32, u16, u16, u16)>(), 0..=IMPOSSIBLE_MAX);
+    let asked = (numbers, time(), time(), any::<Option<u32>>()).prop_map(
+        |(((source, status, values, left_out), impossible), start, end, failure)| Scraped::Asked {
             source,
             start,
             end,
             status: Some(status).filter(|&status| status != 0),
             values,
             left_out,
+            impossible,
             failure,
         },
     );

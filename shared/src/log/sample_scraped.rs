@@ -65,6 +65,7 @@ pub fn with_scrapes(mut sample: Sample) -> Sample {
             status: (!failed).then_some(200),
             values: u16::try_from(metrics.len()).expect("a few"),
             left_out: 0,
+            impossible: 0,
             failure: failed.then(|| number_of(failure)),
         }));
     }

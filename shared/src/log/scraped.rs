@@ -18,6 +18,8 @@ use crate::units::{RequestIndex, RunNanos};
 
 /// Bytes of the longest text; a longer series is not recorded.
 pub const SCRAPED_TEXT_BYTES_MAX: usize = 1_024;
+/// Most values that could not be which an asking counts: there are seven bits for them.
+pub const IMPOSSIBLE_MAX: u8 = 127;
 /// Parts of the longest text.
 const PARTS_MAX: usize = SCRAPED_TEXT_BYTES_MAX.div_ceil(TEXT_PART_BYTES);
 
@@ -84,8 +86,9 @@ pub enum Scraped {
         value: f64,
     },
     /// An asking, recorded when it is over. Request field: number of the source's text, `time`:
-    /// start, `x`: end, `a`: HTTP status (0: none), `flags` bit 0: it failed, `y`: values | series
-    /// left out << 16 (both at most 65,535) | number of the failure's text << 32.
+    /// start, `x`: end, `a`: HTTP status (0: none), `flags` bit 0: it failed, bits 1 to 7: values
+    /// that could not be (0 in logs of versions that did not count them), `y`: values | series left
+    /// out << 16 (both at most 65,535) | number of the failure's text << 32.
     Asked {
         /// Number of the source's text.
         source: u32,
@@ -99,6 +102,9 @@ pub enum Scraped {
         values: u16,
         /// Series of its that were left out, because there were too many or they were too long.
         left_out: u16,
+        /// Values that are missing because they could not be, like a queue below zero; so many or,
+        /// at [`IMPOSSIBLE_MAX`], more.
+        impossible: u8,
         /// Why it failed: number of a text. `None`: it did not.
         failure: Option<u32>,
     },
@@ -145,14 +151,19 @@ impl Scraped {
                 ..raw(KIND_SCRAPE_VALUE, series, time)
             }
             .to_bytes(),
-            Self::Asked { source, start, end, status, values, left_out, failure } => Raw {
-                flags: u8::from(failure.is_some()),
-                a: status.unwrap_or(0),
-                x: end.0.cast_unsigned(),
-                y: pair(u32::from(values) | u32::from(left_out) << 16, failure.unwrap_or_default()),
-                ..raw(KIND_SCRAPE_ASKED, source, start)
+            Self::Asked { source, start, end, status, values, left_out, impossible, failure } => {
+                Raw {
+                    flags: u8::from(failure.is_some()) | impossible.min(IMPOSSIBLE_MAX) << 1,
+                    a: status.unwrap_or(0),
+                    x: end.0.cast_unsigned(),
+                    y: pair(
+                        u32::from(values) | u32::from(left_out) << 16,
+                        failure.unwrap_or_default(),
+                    ),
+                    ..raw(KIND_SCRAPE_ASKED, source, start)
+                }
+                .to_bytes()
             }
-            .to_bytes(),
         }
     }
 
@@ -185,6 +196,7 @@ impl Scraped {
                     status: Some(raw.a).filter(|&status| status != 0),
                     values: u16::from_le_bytes([a, b]),
                     left_out: u16::from_le_bytes([c, d]),
+                    impossible: raw.flags >> 1,
                     failure: (raw.flags & 1 == 1).then(|| high(raw.y)),
                 })
             }

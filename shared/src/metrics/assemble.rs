@@ -36,7 +36,6 @@ use crate::log::start::Merged;
 use crate::log::{Class, DoneFlags, Outcome};
 use crate::run::{End, Run, State};
 
-
 /// The numbers of a run, or of a time range of it.
 #[must_use]
 pub fn report(run: &Run, options: &ReportOptions) -> Report {
@@ -69,6 +68,7 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     notes.max_lateness_us = max_lateness_us;
     notes.open = sending.open;
     notes.not_reached = sending.not_reached;
+    notes.lost = sending.lost;
     notes.lone_lateness_us = lateness.lone;
     notes.lateness_in_stalls_us = lateness.in_stalls;
     notes.first_errors = first_errors(&selection);
@@ -76,7 +76,6 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     notes.warnings.extend(cut_replies(&selection));
     let in_flight = in_flight_at_send(run);
     let goals = UserGoals::of(run).or(options.slo.as_ref());
-    notes.lost = sending.lost;
     Report {
         schema_version: SCHEMA_VERSION,
         run: run_facts(run, seconds),
@@ -85,7 +84,7 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
         outcomes: outcomes(&selection),
         latency,
         failures_as_infinite: FailuresAsInfinite::of(&selection),
-        tokens: tokens(&totals),
+        tokens: tokens(&selection, &totals),
         throughput: throughput(&selection, &totals, seconds, &in_flight),
         concurrency: concurrency(&selection),
         cache: cache(&selection),
@@ -121,7 +120,7 @@ fn sliced(
             outcomes: outcomes(&selection),
             latency: latency(&selection).0,
             failures_as_infinite: FailuresAsInfinite::of(&selection),
-            tokens: tokens(&totals),
+            tokens: tokens(&selection, &totals),
             throughput: throughput(&selection, &totals, seconds, in_flight),
             arrived_input_tokens_per_s: seconds.map(|length| slice.arrived.prompt / length),
             arrived_output_tokens_per_s: seconds.map(|length| slice.arrived.completion / length),
@@ -210,6 +209,7 @@ fn schedule(
         burst_lateness_us: lateness.burst,
         host_stalls: stalls,
         render_underruns: sending.underruns,
+        session_waits: sending.session_waits(),
     }
 }
 
@@ -314,8 +314,16 @@ fn connect(selection: &Selection<'_>) -> Option<Statistic> {
     collector.statistic(1e6)
 }
 
-fn tokens(totals: &Totals) -> Tokens {
+fn tokens(selection: &Selection<'_>, totals: &Totals) -> Tokens {
+    let run = selection.run();
+    let lengths = |of: fn(&Run, usize) -> Option<u64>| {
+        let mut collector = Collector::new();
+        collector.extend(selection.successful().filter_map(|i| of(run, i)).map(count));
+        collector.statistic(1.0)
+    };
     Tokens {
+        prompt_tokens: lengths(super::tokens::prompt),
+        completion_tokens: lengths(super::tokens::completion),
         prompt: totals.prompt,
         completion: totals.completion,
         reasoning: totals.reasoning,

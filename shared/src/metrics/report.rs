@@ -187,7 +187,10 @@ pub struct Schedule {
     pub sent: u64,
     /// Requests that are known never to have left.
     pub never_sent: u64,
-    /// Requests the schedule asked for per second of the sending window.
+    /// Requests that could leave / the sending window, which goes from the first to the last
+    /// instant at which one could: when it was due or, if its session's earlier answer ended later,
+    /// then (see `session_waits`). Not counted are those that a stop kept back or that got no
+    /// connection from the server. Null where users decide, and where there is one instant only.
     pub offered_rps: Option<f64>,
     /// Of these, requests that left, per second until the last but one had left (lateness limit and
     /// host stalls taken off).
@@ -202,6 +205,20 @@ pub struct Schedule {
     pub host_stalls: HostStalls,
     /// Requests whose body was not ready when they were due.
     pub render_underruns: u64,
+    /// Requests that left and were due before their session's earlier answer had ended; null where
+    /// users decide, who have no such schedule, and where it is not known.
+    pub session_waits: Option<SessionWaits>,
+}
+
+/// Requests that waited for their session's earlier answer, longer than the schedule had it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct SessionWaits {
+    /// How many.
+    pub count: u64,
+    /// Σ (ready − due) of them.
+    pub total_ms: f64,
+    /// The longest; null if none waited.
+    pub max_ms: Option<f64>,
 }
 
 /// Jumps of the sending cores' clocks.
@@ -286,6 +303,10 @@ pub struct Tokens {
     pub reasoning: Option<u64>,
     /// Cached prompt tokens, as reported.
     pub cached: Option<u64>,
+    /// Prompt tokens of each, counted as for the sum.
+    pub prompt_tokens: Option<Statistic>,
+    /// Completion tokens of each, counted as for the sum.
+    pub completion_tokens: Option<Statistic>,
     /// Where completion counts come from: `usage`, `chunks` or `mixed`.
     pub source: Option<&'static str>,
     /// Sum of the planned output limits.
@@ -419,6 +440,9 @@ pub struct Notes {
     pub open: u64,
     /// Requests not reached when the log ends.
     pub not_reached: u64,
+    /// Requests of which a closed log has no record because it is damaged or lacks records: whether
+    /// they were sent is not known.
+    pub lost: u64,
     /// Lateness of requests that share their due instant with no other on their core.
     pub lone_lateness_us: Option<Statistic>,
     /// Lateness of requests that a host stall explains.
@@ -434,6 +458,3 @@ pub struct Notes {
     /// What is wrong with the log, in words.
     pub warnings: Vec<String>,
 }
-    /// Requests of which a closed log has no record because it is damaged or lacks records: whether
-    /// they were sent is not known.
-    pub lost: u64,

@@ -1,7 +1,9 @@
 //! What the schedule asked of the sender, and what it did.
 //!
 //! The *sending window* goes from the first to the last instant at which a request could leave:
-//! max(due, ready), or due for one that never left. Offered are the requests of that window per
+//! max(due, ready), or due for one that never left. A turn is ready when its session's earlier
+//! answer has ended; one that was due before has waited for it, and counts from when it was ready:
+//! how many did and for how long is counted beside. Offered are the requests of that window per
 //! second of it. Achieved are those of them that left, per second until the last but one had left,
 //! but not less than the window. Neither the lateness limit nor time that a core lay in host stalls
 //! is held against that length, and the very last one to leave is not, because one request is no
@@ -16,6 +18,7 @@
 use super::latency::{count, nanos};
 use super::lateness::{in_stall, lateness_ns, stalled_ns};
 use super::quantile::{Collector, Statistic};
+use super::report::SessionWaits;
 use super::selection::Selection;
 use crate::log::{DoneFlags, Outcome};
 use crate::run::End;
@@ -32,11 +35,11 @@ pub struct Sending {
     pub never_sent: u64,
     /// Requests that were not reached when the log ends.
     pub not_reached: u64,
+    /// Requests of which a closed log has no record because parts of it are missing.
+    pub lost: u64,
     /// Requests that left and have no end in the log.
     pub open: u64,
     /// Requests that did not leave for want of a local resource: a descriptor, a port, memory.
-    /// Requests of which a closed log has no record because parts of it are missing.
-    pub lost: u64,
     pub kept_by_client: u64,
     /// Requests whose body was not ready when they were due.
     pub underruns: u64,
@@ -48,6 +51,14 @@ pub struct Sending {
     pub achieved: u64,
     /// Of those, requests that left later than the lateness limit, whatever the cause.
     pub late: u64,
+    /// Requests that left and had waited for their session's earlier answer beyond their due time.
+    pub waited: u64,
+    /// For how long in all.
+    pub waited_ns: i64,
+    /// Whether the log says of any that left when it was due and when ready.
+    pub waits_known: bool,
+    /// The longest of these waits.
+    pub longest_wait_ns: i64,
     /// Users decided what is sent and when: nothing was offered at a rate.
     pub by_users: bool,
     /// When the last but one of them had left, the lateness limit and host stalls taken off, but
@@ -78,9 +89,11 @@ impl Sending {
             sending.underruns += u64::from(requests.flags(i).has(DoneFlags::UNDERRUN));
             let sent = requests.was_sent(i);
             sending.sent += u64::from(sent);
+            sending.waits(requests.due(i).zip(requests.ready(i)).filter(|_| sent));
             let end = requests.end(i);
             sending.open += u64::from(end == End::Open);
             sending.not_reached += u64::from(end == End::NotReached);
+            sending.lost += u64::from(end == End::Lost);
             let never = !sent && requests.outcome(i) == Some(Outcome::NeverSent);
             sending.never_sent += u64::from(never);
             let by_client = matches!(end, End::Known(class) if !sent && class.is_client_side());
@@ -93,7 +106,6 @@ impl Sending {
                 };
             if let (true, Some(intended)) = (offered_now, requests.intended(i)) {
                 let stalled_ns = stalled_ns(run, i).unwrap_or(0);
-            sending.lost += u64::from(end == End::Lost);
                 offered.push(Offered {
                     intended,
                     sent: requests.sent(i),
@@ -104,6 +116,30 @@ impl Sending {
         let limit_ns = i64::try_from(max_lateness_us).unwrap_or(i64::MAX);
         sending.judge(&offered, limit_ns.saturating_mul(NANOS_PER_MICRO));
         sending
+    }
+
+    /// Counts a request that left, with the instants at which it was due and ready.
+    fn waits(&mut self, instants: Option<(RunNanos, RunNanos)>) {
+        let Some((due, ready)) = instants else { return };
+        self.waits_known = true;
+        let wait = ready.0.saturating_sub(due.0);
+        if wait > 0 {
+            self.waited += 1;
+            self.waited_ns = self.waited_ns.saturating_add(wait);
+            self.longest_wait_ns = self.longest_wait_ns.max(wait);
+        }
+    }
+
+    /// Requests that waited for their session's earlier answer; `None` where users decide, whom
+    /// admission holds back, and where no request has both instants.
+    #[must_use]
+    pub fn session_waits(&self) -> Option<SessionWaits> {
+        let waits = SessionWaits {
+            count: self.waited,
+            total_ms: nanos(self.waited_ns) / 1e6,
+            max_ms: (self.waited > 0).then(|| nanos(self.longest_wait_ns) / 1e6),
+        };
+        (self.waits_known && !self.by_users).then_some(waits)
     }
 
     /// Fills in what the requests of the sending window say together.
@@ -135,7 +171,7 @@ impl Sending {
         seconds_until(self.window, self.window?.1)
     }
 
-    /// Requests the schedule asked for per second; `None` where users decide.
+    /// Requests that could leave per second of the window; `None` where users decide.
     #[must_use]
     pub fn offered_rps(&self) -> Option<f64> {
         if self.by_users {
@@ -286,6 +322,21 @@ mod tests {
     fn requests_beyond_the_lateness_limit_are_counted() {
         assert_eq!(sending(&hundred(|_| 1)).late, 0, "the limit itself is in it");
         assert_eq!(sending(&hundred(|k| if k < 30 { 2 } else { 0 })).late, 30);
+    }
+
+    #[test]
+    fn turns_that_wait_for_their_session_are_counted_with_their_waits() {
+        let mut sample = Sample::new();
+        assert_eq!(sending(&sample).session_waits(), None, "nothing left");
+        for (due, ready) in [(0, 0), (10, 35), (20, 20), (30, 40)] {
+            let request = sample.plan(due * MS);
+            sample.dispatch(request, ready * MS, (ready + 1) * MS);
+            sample.done(request, (ready + 5) * MS, Class::Ok);
+        }
+        let waits = sending(&sample).session_waits().expect("they are known");
+        assert_eq!((waits.count, waits.total_ms, waits.max_ms), (2, 35.0, Some(25.0)));
+        let whole = sending(&sample);
+        assert_eq!(whole.window, Some((RunNanos(0), RunNanos(40 * MS))), "from when they could");
     }
 
     #[test]

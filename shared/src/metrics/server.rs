@@ -137,6 +137,9 @@ pub struct ServerReport {
     pub first_failure: Option<String>,
     /// Series that were left out of the fullest answer, because there were too many.
     pub left_out_series: u64,
+    /// Values that are missing because they could not be (not a number, a queue or counter below
+    /// zero, a share above one), over all askings; of one asking 127 are counted at most.
+    pub impossible_values: u64,
     /// Requests that ran.
     pub running: Option<Level>,
     /// Requests that waited in the server's queue.
@@ -248,6 +251,7 @@ fn report(
         failed: failures().count() as u64,
         first_failure: failures().next().map(str::to_owned),
         left_out_series: asked().map(|asking| u64::from(asking.left_out)).max().unwrap_or(0),
+        impossible_values: asked().map(|asking| u64::from(asking.impossible)).sum(),
         running: level(Quantity::Running),
         waiting: level(Quantity::Waiting),
         cache_usage: level(Quantity::CacheUsage),

@@ -55,6 +55,8 @@ pub struct Asking {
     pub values: u16,
     /// Series of its that were left out.
     pub left_out: u16,
+    /// Values that are missing because they could not be; at most [`crate::log::IMPOSSIBLE_MAX`].
+    pub impossible: u8,
     /// Why it failed, in words; `None`: it did not.
     pub failure: Option<Arc<str>>,
 }
@@ -114,6 +116,7 @@ struct Asked {
     status: Option<u16>,
     values: u16,
     left_out: u16,
+    impossible: u8,
     failure: Option<u32>,
 }
 
@@ -136,8 +139,26 @@ impl Gathering {
                 let (_, points) = self.series.entry(series).or_insert((kind, Arc::default()));
                 Arc::make_mut(points).push(Point { time, within_ns, value });
             }
-            Scraped::Asked { source, start, end, status, values, left_out, failure } => {
-                self.askings.push(Asked { source, start, end, status, values, left_out, failure });
+            Scraped::Asked {
+                source,
+                start,
+                end,
+                status,
+                values,
+                left_out,
+                impossible,
+                failure,
+            } => {
+                self.askings.push(Asked {
+                    source,
+                    start,
+                    end,
+                    status,
+                    values,
+                    left_out,
+                    impossible,
+                    failure,
+                });
             }
         }
     }
@@ -160,14 +181,24 @@ impl Gathering {
         let mut known: BTreeMap<u32, usize> = BTreeMap::new();
         let mut words: BTreeMap<u32, Arc<str>> = BTreeMap::new();
         for asked in &self.askings {
-            let Asked { source, start, end, status, values, left_out, failure } = *asked;
+            let Asked { source, start, end, status, values, left_out, impossible, failure } =
+                *asked;
             let source =
                 *known.entry(source).or_insert_with(|| place(text(source).unwrap_or_else(unknown)));
             let failure = failure.map(|number| {
                 let words = words.entry(number);
                 Arc::clone(words.or_insert_with(|| text(number).unwrap_or_else(unknown).into()))
             });
-            askings.push(Asking { source, start, end, status, values, left_out, failure });
+            askings.push(Asking {
+                source,
+                start,
+                end,
+                status,
+                values,
+                left_out,
+                impossible,
+                failure,
+            });
         }
         askings.sort_by_key(|asking| (asking.start, asking.source));
         let mut series: Vec<Series> = Vec::with_capacity(self.series.len());

@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use onbeat_shared::foreign::shown_path;
 use serde::{Serialize, Serializer};
@@ -26,6 +27,7 @@ pub struct BodyFlags {
     /// The model that is asked for (default: the first that the server lists at /v1/models, or
     /// `default` if it lists none).
     #[arg(long, short, visible_alias = "model-names", value_name = "NAME")]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub model: Option<String>,
 
     /// The kind of endpoint, which decides the body's shape (default: completions where prompts are
@@ -79,6 +81,7 @@ pub struct BodyFlags {
 
     /// The header that carries the session's name.
     #[arg(long, default_value = "X-Correlation-ID", value_name = "NAME")]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub session_header: String,
 
     /// The key sent as `Authorization: Bearer KEY`; the environment variable and --api-key-file

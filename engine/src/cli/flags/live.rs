@@ -6,30 +6,38 @@ use clap::Args;
 use serde::Serialize;
 
 use super::number::whole;
-use super::target::{TargetFlags, nanos, seconds};
+use super::target::{TargetFlags, nanos, own_address, seconds, seconds_or_none};
 use crate::error::EngineError;
-use crate::live::{LiveOptions, ScrapeUrl};
-use crate::render::UrlText;
+use crate::live::{LiveOptions, ScrapeText, ScrapeUrl};
 
 /// Our own numbers for others, and a server's for the log.
 #[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Live")]
 pub struct LiveFlags {
     /// Serve the run's counters and histograms at http://127.0.0.1:PORT/metrics, in Prometheus'
-    /// text format, while it goes; 0 takes any port that is free, and says which.
+    /// text format, until the command ends; 0 takes any port that is free, and says which.
     #[arg(long, value_name = "PORT", value_parser = whole::<u16>)]
     pub prometheus_port: Option<u16>,
 
     /// The address of this host that they are served at; others can read them if it is none of
     /// this host alone.
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", requires = "prometheus_port")]
+    #[arg(value_parser = own_address)]
     pub prometheus_address: IpAddr,
+
+    /// Go on serving the final numbers for so many seconds after the summary, because who asks now
+    /// and then would miss them: Prometheus asks every 15 s or every minute, as it is configured.
+    /// Ctrl-C ends it, and the exit code stays that of the run.
+    #[arg(long, default_value = "0", value_name = "SECONDS", requires = "prometheus_port")]
+    #[arg(value_parser = seconds_or_none)]
+    pub prometheus_linger_seconds: f64,
 
     /// Ask a vLLM or SGLang server for its own numbers beside the run and put them into the log:
     /// the URL of its metrics (without a path: /metrics). The key and headers of requests go along
-    /// only where scheme, host and port are those of a --url.
+    /// only where scheme, host and port are those of a --url. Of the URL the log keeps no value of
+    /// the query, and of the path only usual words like metrics; [path] stands for others.
     #[arg(long, value_name = "URL")]
-    pub scrape: Vec<UrlText>,
+    pub scrape: Vec<ScrapeText>,
 
     /// Time between two askings, in seconds.
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = interval)]
@@ -37,7 +45,7 @@ pub struct LiveFlags {
 
     /// As --scrape, for these URLs and for the /metrics of each --url.
     #[arg(long, hide_short_help = true, value_name = "URL", num_args = 0..)]
-    pub server_metrics: Option<Vec<UrlText>>,
+    pub server_metrics: Option<Vec<ScrapeText>>,
 
     /// Do not ask for what --server-metrics names.
     #[arg(long, hide_short_help = true)]
@@ -63,14 +71,12 @@ impl LiveFlags {
     /// options refuses it repeats, with every key.
     pub fn options(&self, target: &TargetFlags) -> Result<LiveOptions, EngineError> {
         let meant = |option: &'static str| {
-            move |url: &UrlText| -> Result<ScrapeUrl, EngineError> {
+            move |url: &ScrapeText| -> Result<ScrapeUrl, EngineError> {
                 let wrong = |words: String| {
-                    EngineError::Usage(format!(
-                        "{option} {url}: {}",
-                        words.replace("--scrape", option)
-                    ))
+                    let words = words.strip_prefix("--scrape ").unwrap_or(&words);
+                    EngineError::Usage(format!("{option} {url}: {words}"))
                 };
-                url.as_sent().parse().map_err(wrong)
+                url.as_typed().parse().map_err(wrong)
             }
         };
         let scrape = self.scrape.iter().map(meant("--scrape"));
@@ -132,11 +138,32 @@ mod tests {
         assert_eq!(meant("--prometheus-port 9100").serve_at, at("127.0.0.1:9100"));
         let open = "--prometheus-port 9100 --prometheus-address ::";
         assert_eq!(meant(open).serve_at, at("[::]:9100"));
+        let named = "--prometheus-port 9100 --prometheus-address LocalHost";
+        assert_eq!(meant(named).serve_at, at("127.0.0.1:9100"));
+    }
+
+    #[test]
+    fn what_is_no_address_and_what_has_no_port_is_refused_in_words() {
+        let refused = |line: &str| {
+            let words = std::iter::once("onbeat").chain(line.split_whitespace());
+            Only::try_parse_from(words).expect_err(line).to_string()
+        };
+        for name in ["nohost", "10.0.0", "127.0.0.1:9100", "http://127.0.0.1"] {
+            let words = refused(&format!("--prometheus-port 1 --prometheus-address {name}"));
+            assert!(words.contains("give an IP address of this host, like 127.0.0.1"), "{words}");
+        }
+        for line in ["--prometheus-address ::1", "--prometheus-linger-seconds 20"] {
+            assert!(refused(line).contains("--prometheus-port"), "{line}");
+        }
+        assert!(
+            refused("--prometheus-port 1 --prometheus-linger-seconds=-1").contains("0 or more")
+        );
     }
 
     #[test]
     fn who_is_asked_and_how_often() {
-        assert_eq!(asked("--scrape h:1 --scrape h:2/m"), ["http://h:1/metrics", "http://h:2/m"]);
+        let two = asked("--scrape h:1 --scrape h:2/v1/metrics");
+        assert_eq!(two, ["http://h:1/metrics", "http://h:2/v1/metrics"]);
         assert_eq!(meant("--scrape-interval 0.25").scrape_interval_ns, 250_000_000);
         let own = "http://h:8000/metrics";
         assert_eq!(asked("--url h:8000/v1 --server-metrics"), [own]);

@@ -6,6 +6,8 @@
 
 use clap::Args;
 use jiff::Timestamp;
+use onbeat_shared::counted::counted;
+use onbeat_shared::quantity::duration_ns;
 use onbeat_shared::trace::decimal::Decimal;
 use serde::Serialize;
 
@@ -46,7 +48,7 @@ pub enum ShardFlag {
 pub struct StartFlags {
     /// Make this instant of the wall clock the schedule's zero: RFC 3339, like
     /// 2026-01-31T12:00:00Z, the same for all machines of a run; or from now, like +30s, for one
-    /// machine that is to wait (default: as soon as everything is ready).
+    /// machine that is to wait; 31 days ahead at most (default: as soon as everything is ready).
     #[arg(long, value_name = "TIME|+LENGTH", value_parser = start)]
     pub start_at: Option<StartFlag>,
 
@@ -112,22 +114,33 @@ impl StartFlags {
     /// The zero in nanoseconds since 1970, for a program that reads its options at `now`.
     ///
     /// # Errors
-    /// When it has passed.
+    /// When it has passed, or is further ahead than anybody means.
     pub fn zero(&self, now_unix_ns: u64) -> Result<Option<u64>, EngineError> {
         let zero = match &self.start_at {
             None => return Ok(None),
             Some(StartFlag::After(_, after)) => now_unix_ns.saturating_add(*after),
             Some(StartFlag::At(_, at)) => *at,
         };
-        if zero > now_unix_ns {
-            return Ok(Some(zero));
-        }
         let text = self.start_at.clone().map(String::from).unwrap_or_default();
-        let past = (now_unix_ns - zero) as f64 / 1e9;
-        Err(EngineError::Usage(format!(
-            "--start-at {text} is {past:.3} s in the past by this machine's clock; give a time that \
-             leaves every machine room to read its trace and connect"
-        )))
+        let meant = Some(utc(zero)).filter(|utc| *utc != text);
+        let meant = meant.map_or_else(String::new, |utc| format!(" ({utc})"));
+        let clock = format!("by this machine's clock, which shows {}", utc(now_unix_ns));
+        if zero <= now_unix_ns {
+            let past = apart(now_unix_ns - zero);
+            return Err(EngineError::Usage(format!(
+                "--start-at {text}{meant} is {past} in the past {clock}; give a time that leaves \
+                 every machine room to read its trace and connect"
+            )));
+        }
+        let ahead = zero - now_unix_ns;
+        if ahead > AHEAD_MAX_NS {
+            let ahead = apart(ahead);
+            return Err(EngineError::Usage(format!(
+                "--start-at {text}{meant} is {ahead} ahead {clock}, and {WAITS_AT_MOST}; check the \
+                 date, or start the command closer to it"
+            )));
+        }
+        Ok(Some(zero))
     }
 
     /// How far the clock is trusted.
@@ -155,6 +168,29 @@ impl StartFlags {
     }
 }
 
+/// Furthest that a zero may be ahead. A trace that is read and connections that are planned for an
+/// instant years from now are a mistyped date.
+const AHEAD_MAX_NS: u64 = 31 * 86_400 * 1_000_000_000;
+/// The same in words.
+const WAITS_AT_MOST: &str = "a run waits 31 days at most";
+
+/// An instant as RFC 3339 in UTC, to the millisecond.
+fn utc(unix_ns: u64) -> String {
+    let millis = i64::try_from(unix_ns / 1_000_000).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(millis).map_or_else(|_| unix_ns.to_string(), |at| at.to_string())
+}
+
+/// How far two instants are apart, in a unit that fits; years are of 365.25 days.
+fn apart(ns: u64) -> String {
+    const DAY_NS: u64 = 86_400 * 1_000_000_000;
+    let days = ns / DAY_NS;
+    match days {
+        0..2 => duration_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
+        2..731 => counted(days, "day"),
+        _ => format!("{:.1} years", days as f64 / 365.25),
+    }
+}
+
 fn shard(text: &str) -> Result<ShardFlag, String> {
     if text == "auto" {
         return Ok(ShardFlag::Auto);
@@ -179,13 +215,22 @@ fn start(text: &str) -> Result<StartFlag, String> {
                 "h" => 3_600,
                 _ => 1,
             };
-            u64::try_from(ns).ok()?.checked_mul(times).filter(|&ns| ns > 0)
+            Some(u64::try_from(ns).ok()?.saturating_mul(times)).filter(|&ns| ns > 0)
         });
-        let found = found.map(|ns| StartFlag::After(text.to_owned(), ns));
-        return found.ok_or_else(|| right.to_owned());
+        return match found {
+            None => Err(right.to_owned()),
+            Some(ns) if ns > AHEAD_MAX_NS => {
+                let ahead = apart(ns);
+                Err(format!("that is {ahead} ahead, and {WAITS_AT_MOST}; give less, like +30s"))
+            }
+            Some(ns) => Ok(StartFlag::After(text.to_owned(), ns)),
+        };
     }
     let time: Timestamp = text.parse().map_err(|error| format!("{error}; {right}"))?;
-    let ns = u64::try_from(time.as_nanosecond()).map_err(|_before| right.to_owned())?;
+    let ns = u64::try_from(time.as_nanosecond()).map_err(|_beyond| match time.as_nanosecond() {
+        ..0 => format!("that is before 1970; {right}"),
+        _ => format!("{WAITS_AT_MOST}; {right}"),
+    })?;
     Ok(StartFlag::At(text.to_owned(), ns))
 }
 
@@ -323,8 +368,36 @@ mod tests {
         let early = flags("1970-01-01T00:00:05Z");
         assert_eq!(early.zero(4_000_000_000).expect("to come"), Some(5_000_000_000));
         let words = early.zero(6_500_000_000).expect_err("past").to_string();
-        assert!(words.contains("is 1.500 s in the past"), "{words}");
+        assert!(words.contains("is 1.5 s in the past"), "{words}");
+        assert!(words.contains("clock, which shows 1970-01-01T00:00:06.5Z; give"), "{words}");
         assert_eq!(flags("+2s").zero(1).expect("to come"), Some(2_000_000_001));
+        let east = flags("1970-01-01T02:00:05+02:00").zero(90_000_000_000_000).expect_err("past");
+        let words = "(1970-01-01T00:00:05Z) is 24 h 59 min in the past";
+        assert!(east.to_string().contains(words), "{east}");
+    }
+
+    #[test]
+    fn a_start_that_nobody_waits_for_is_refused() {
+        let flags = |text: &str| StartFlags {
+            start_at: Some(start(text).expect("a start")),
+            max_clock_error: None,
+        };
+        for (text, ahead) in [
+            ("1970-02-02T00:00:00Z", "is 32 days ahead"),
+            ("2026-01-31T14:00:00+02:00", "(2026-01-31T12:00:00Z) is 56.1 years ahead"),
+        ] {
+            let words = flags(text).zero(0).expect_err("far").to_string();
+            assert!(words.contains(ahead) && words.contains("31 days at most"), "{words}");
+            assert!(words.contains("check the date"), "{words}");
+        }
+        assert!(flags("1970-02-01T00:00:00Z").zero(0).is_ok());
+        for far in ["+745h", "+9999999h", "9999-01-01T00:00:00Z"] {
+            let words = start(far).expect_err("far");
+            assert!(words.contains("31 days at most"), "{far}: {words}");
+        }
+        assert!(start("+744h").is_ok());
+        let words = start("1969-01-01T00:00:00Z").expect_err("before clocks");
+        assert!(words.contains("before 1970"), "{words}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where requests go and how connections are made: options as typed.
 
 use std::ffi::OsStr;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
@@ -63,6 +63,7 @@ pub struct TargetFlags {
     /// Addresses of this host that connections leave from, in turn, for more connections than one
     /// address has ports.
     #[arg(long = "local-address", value_name = "ADDRESS", value_delimiter = ',')]
+    #[arg(value_parser = own_address)]
     pub local_addresses: Vec<IpAddr>,
 
     /// PEM file with certificates of authorities to trust besides those of the system, for https.
@@ -89,11 +90,13 @@ pub struct TargetFlags {
     pub connect_timeout_seconds: f64,
 
     /// Give up a request whose answer has not begun, with a whole head, after this many seconds
-    /// (default: no limit).
+    /// (default: no limit). vLLM and many others send the head of a stream at once, long before its
+    /// first token: what limits the wait for that is --idle-timeout-seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub first_byte_timeout_seconds: Option<f64>,
 
-    /// Give up a request whose answer pauses for this many seconds (default: no limit).
+    /// Give up a request whose answer pauses for this many seconds, between its head and the first
+    /// token or anywhere later (default: no limit).
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub idle_timeout_seconds: Option<f64>,
 
@@ -289,6 +292,19 @@ pub(super) fn name_only<S: Serializer>(path: &Option<PathBuf>, out: S) -> Result
     path.as_deref().and_then(Path::file_name).map(OsStr::to_string_lossy).serialize(out)
 }
 
+/// An address of this host. Names are not looked up, but for the one that every host has.
+///
+/// # Errors
+/// What would be right.
+pub(crate) fn own_address(text: &str) -> Result<IpAddr, String> {
+    if text.eq_ignore_ascii_case("localhost") {
+        return Ok(Ipv4Addr::LOCALHOST.into());
+    }
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let right = "give an IP address of this host, like 127.0.0.1 or ::1; `ip address` lists them";
+    bare.parse().map_err(|_no_address| right.to_owned())
+}
+
 /// A time limit in seconds: one the clock can tell from none, and far from the clock's end.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     const LEAST: f64 = 1e-9;
@@ -362,6 +378,18 @@ mod tests {
         }
         assert!(flags("--url a:1 --url ftp://b").expect("options").targets().is_err());
         assert!(flags("--url-strategy round_robin").is_ok());
+    }
+
+    #[test]
+    fn addresses_of_this_host_are_numbers() {
+        let own = flags("--local-address 127.0.0.2,[::1] --local-address localhost");
+        let own: Vec<String> =
+            own.expect("options").local_addresses.iter().map(IpAddr::to_string).collect();
+        assert_eq!(own, ["127.0.0.2", "::1", "127.0.0.1"]);
+        for wrong in ["--local-address nohost", "--local-address=", "--local-address ::1,"] {
+            let words = flags(wrong).expect_err(wrong);
+            assert!(words.contains("give an IP address of this host"), "{words}");
+        }
     }
 
     #[test]

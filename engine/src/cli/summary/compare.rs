@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use onbeat_shared::metrics::compare::{Against, CAUTION, Compared, Comparison, Differs, Side};
-use onbeat_shared::metrics::gate::{number, percent, signed};
+use onbeat_shared::metrics::gate::percent;
 
 use super::page::{Page, group};
 
@@ -98,14 +98,10 @@ fn cut(value: &str) -> String {
 
 fn figure(page: &mut Page, row: &Compared) {
     let none = || "no data".to_owned();
-    let shown = |value: f64| if row.is_share { percent(value) } else { number(value) };
-    let value = |value: Option<f64>| value.map_or_else(none, shown);
-    let change = row.difference.map_or_else(none, |by| signed(&shown(by), by));
+    let value = |value: Option<f64>| value.map_or_else(none, |value| row.shown(value));
+    let change = row.difference.map_or_else(none, |by| row.change(by));
     let ratio = row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
-    let interval = row.difference_interval.map_or_else(
-        || "-".to_owned(),
-        |(low, high)| format!("{} to {}", signed(&shown(low), low), signed(&shown(high), high)),
-    );
+    let interval = row.interval().unwrap_or_else(|| "-".to_owned());
     page.line(&format!(
         "{:<24}{:>11}{:>11}{change:>12}{ratio:>8}{interval:>25} {}",
         row.label,

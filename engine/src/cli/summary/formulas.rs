@@ -16,7 +16,8 @@ pub(super) fn formulas(page: &mut Page, has_users: bool) {
     formula("ICL", "gaps between successive content events, pooled");
     formula("connect", "connection open - connect started");
     formula("tokens/s per user", "1 / ITL");
-    formula("offered", "requests that could leave / (last - first instant to leave)");
+    formula("offered", "requests that could leave / (last - first max(due, ready))");
+    formula("session wait", "ready - due: the session's earlier answer ended after due");
     formula("achieved", "those that left / (last sending but one - limit, stalls, first instant)");
     formula("ideal hit rate", "longest prefix of blocks already sent / input tokens");
     formula("reported hit rate", "cached tokens / prompt tokens, answers that report both");

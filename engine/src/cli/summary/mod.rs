@@ -189,6 +189,20 @@ fn sending(page: &mut Page, report: &Report) {
         words += &format!("; at most {} in flight", group(peak));
     }
     page.entry("Sending", &words);
+    let waits = schedule.session_waits.and_then(|waits| Some((waits, waits.max_ms?)));
+    if let Some((waits, longest)) = waits {
+        let turns = plural(waits.count, "turn");
+        let was = agreeing(waits.count, "was", "were");
+        page.entry(
+            "",
+            &format!(
+                "{turns} {was} due before the earlier answer of the session had ended, and offered \
+                 only then: {} of waiting in all, {} at most",
+                duration(waits.total_ms * 1e6),
+                duration(longest * 1e6)
+            ),
+        );
+    }
     let stalls = schedule.host_stalls;
     let words = match stalls.max_ms {
         Some(longest) => format!(
@@ -229,6 +243,10 @@ fn table(page: &mut Page, report: &Report, verbose: bool) {
     }
     users::rows(page, report);
     row(page, "tokens/s per user", report.throughput.output_tokens_per_s_per_user.as_ref());
+    if verbose {
+        row(page, "prompt tokens", report.tokens.prompt_tokens.as_ref());
+        row(page, "completion tokens", report.tokens.completion_tokens.as_ref());
+    }
     let mut rule =
         "Latency is of successful requests; percentiles are interpolated linearly".to_owned();
     rule += &match report.notes.binned.as_slice() {

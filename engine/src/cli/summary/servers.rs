@@ -1,5 +1,6 @@
 //! What servers said of themselves, in the summary of a run that asked them: a line for each.
 
+use onbeat_shared::counted::agreeing;
 use onbeat_shared::foreign::printable;
 use onbeat_shared::metrics::report::Report;
 use onbeat_shared::metrics::server::{Level, ServerReport};
@@ -53,7 +54,15 @@ fn gaps(server: &ServerReport) -> Vec<String> {
     });
     let left_out = server.left_out_series;
     let left_out = (left_out > 0).then(|| format!("{} series not recorded", group(left_out)));
-    failed.into_iter().chain(left_out).collect()
+    let impossible = server.impossible_values;
+    let impossible = (impossible > 0).then(|| {
+        format!(
+            "WARNING: {} could not be (no number, below zero, a share above one) and {} missing",
+            plural(impossible, "value"),
+            agreeing(impossible, "is", "are")
+        )
+    });
+    failed.into_iter().chain(left_out).chain(impossible).collect()
 }
 
 /// Foreign words as the summary may have them.
@@ -79,9 +88,25 @@ mod tests {
         assert!(words.contains("; prefix hits 75.0 %; 4,000 tokens generated; "), "{words}");
         let gap = "1 of 9 askings failed and left gaps, the first: no answer within 1.0 s";
         assert!(words.contains(gap), "{words}");
+        assert!(!words.contains("WARNING"), "{words}");
         let run = Run::read(&sample::log(3, 4)).expect("a log");
         let mut page = Page::default();
         servers(&mut page, &report(&run, &ReportOptions::default()));
         assert!(page.text.is_empty(), "nobody was asked");
+    }
+
+    #[test]
+    fn values_that_could_not_be_are_a_warning() {
+        let run = Run::read(&sample::scraped(3).bytes()).expect("a log");
+        let mut report = report(&run, &ReportOptions::default());
+        for server in report.servers.iter_mut().flatten() {
+            server.impossible_values = 2;
+        }
+        let mut page = Page::default();
+        servers(&mut page, &report);
+        let words = page.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let told = "; WARNING: 2 values could not be (no number, below zero, a share above one) \
+                    and are missing";
+        assert!(words.contains(told), "{words}");
     }
 }

@@ -73,6 +73,18 @@ impl Check<'_> {
                 }
                 true
             }
+            "prefixItems" => {
+                for (i, (schema, item)) in listed(said).zip(listed(value)).enumerate() {
+                    self.all(schema, item, &format!("{at}[{i}]"));
+                }
+                true
+            }
+            "minItems" => value
+                .as_array()
+                .is_none_or(|items| count(said).is_some_and(|least| items.len() >= least)),
+            "maxItems" => value
+                .as_array()
+                .is_none_or(|items| count(said).is_some_and(|most| items.len() <= most)),
             "required" => value.as_object().is_none_or(|fields| {
                 listed(said).all(|name| name.as_str().is_some_and(|name| fields.contains_key(name)))
             }),
@@ -106,6 +118,10 @@ fn listed(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
+fn count(said: &Value) -> Option<usize> {
+    said.as_u64().and_then(|count| usize::try_from(count).ok())
+}
+
 fn has_type(value: &Value, name: &Value) -> bool {
     match name.as_str() {
         Some("object") => value.is_object(),
@@ -134,12 +150,13 @@ mod tests {
                 "b": {"anyOf": [{"$ref": "#/$defs/two"}, {"type": "null"}]},
                 "c": {"type": "array", "items": {"enum": ["x", "y"]}},
                 "d": {"type": "object", "additionalProperties": {"const": 1}},
+                "f": {"prefixItems": [{"type": "number"}], "minItems": 1, "maxItems": 2},
             },
             "required": ["a"],
             "additionalProperties": false,
             "$defs": {"two": {"type": "string"}},
         });
-        let sound = json!({"a": 3, "b": "b", "c": ["x", "y"], "d": {"any": 1}});
+        let sound = json!({"a": 3, "b": "b", "c": ["x", "y"], "d": {"any": 1}, "f": [1, "x"]});
         assert_eq!(faults(&schema, &sound), Vec::<String>::new());
         assert_eq!(faults(&schema, &json!({"a": null, "b": null})), Vec::<String>::new());
         for wrong in [
@@ -152,6 +169,9 @@ mod tests {
             json!({"a": 1, "c": ["z"]}),
             json!({"a": 1, "d": {"any": 2}}),
             json!({"a": 1, "e": 1}),
+            json!({"a": 1, "f": ["x"]}),
+            json!({"a": 1, "f": []}),
+            json!({"a": 1, "f": [1, 2, 3]}),
         ] {
             assert_eq!(faults(&schema, &wrong).len(), 1, "{wrong}");
         }

@@ -15,6 +15,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::log::Manifest;
+use crate::metrics::compare::{self, Comparison};
 use crate::metrics::{Report, report};
 
 /// The schema of `onbeat report --format json`.
@@ -29,6 +30,21 @@ pub fn of_report() -> &'static Value {
         );
         let version = &mut schema["properties"]["schema_version"];
         *version = json!({"const": report::SCHEMA_VERSION});
+        schema
+    })
+}
+
+/// The schema of `onbeat compare --format json`.
+#[must_use]
+pub fn of_comparison() -> &'static Value {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    SCHEMA.get_or_init(|| {
+        let mut schema = of::<Comparison>(
+            "onbeat compare --format json",
+            "What differs between runs. A figure without data is null, never 0.",
+        );
+        let version = &mut schema["properties"]["schema_version"];
+        *version = json!({"const": compare::SCHEMA_VERSION});
         schema
     })
 }
@@ -138,10 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn the_stored_schema_is_that_of_the_types() {
-        let stored: Value =
-            serde_json::from_str(include_str!("../../../report.schema.json")).expect("JSON");
-        assert!(stored == *of_report(), "write it again with: cargo x docs");
+    fn the_stored_schemas_are_those_of_the_types() {
+        let report = include_str!("../../../report.schema.json");
+        let comparison = include_str!("../../../compare.schema.json");
+        for (stored, own) in [(report, of_report()), (comparison, of_comparison())] {
+            let stored: Value = serde_json::from_str(stored).expect("JSON");
+            assert!(stored == *own, "{} is stale: cargo x docs writes it", own["title"]);
+        }
     }
 
     #[test]

@@ -82,6 +82,16 @@ impl Number {
         }
     }
 
+    /// The unit of its values.
+    pub(super) const fn unit(self) -> &'static str {
+        match self {
+            Self::Of(_) => "ms",
+            Self::Lateness => "us",
+            Self::Speed => "tokens/s",
+            Self::Prompt | Self::Completion => "tokens",
+        }
+    }
+
     /// Whether people see it without asking for all.
     pub(super) const fn is_main(self) -> bool {
         use Metric::{E2e, Itl, Ttft};

@@ -25,13 +25,16 @@ pub use self::ranks::{RankTest, mann_whitney, signed_rank};
 pub use self::setup::{Differs, setup};
 pub use self::values::Values;
 use super::bootstrap::{CONFIDENCE, Difference, RESAMPLES};
-use super::gate::Judged;
+use super::gate::{Judged, number, percent, points, signed};
 use super::report::Report;
 use super::slo::Goals;
 use crate::run::Run;
 
 /// Version of the comparison's JSON; raised when a key changes its meaning or disappears.
 pub const SCHEMA_VERSION: u32 = 1;
+
+/// The unit of shares of one.
+const SHARE: &str = "share";
 
 /// What every output says under a comparison.
 pub const CAUTION: &str = "Intervals are 95 % bootstrap intervals with requests taken as \
@@ -108,8 +111,7 @@ pub struct Moved {
 /// One figure of two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Compared {
-    /// Its key in the report: a number and its statistic, or the number; of the lengths of prompts
-    /// and answers the report has none.
+    /// Its key in the report, as a gate names it: a number and its statistic, or the number.
     pub name: String,
     /// Its name for people, with its unit.
     #[serde(skip)]
@@ -117,9 +119,9 @@ pub struct Compared {
     /// Whether people see it without asking for all.
     #[serde(skip)]
     pub is_main: bool,
-    /// Whether it is a share of one.
-    #[serde(skip)]
-    pub is_share: bool,
+    /// The unit of its values and differences: `ms`, `us`, `tokens`, `tokens/s`, `requests/s`, or
+    /// `share`, of one, a difference of 0.01 being one percentage point.
+    pub unit: &'static str,
     /// Which direction is good.
     pub good: Good,
     /// Of the base; null where it has none.
@@ -236,7 +238,7 @@ pub fn against(base: Subject<'_>, new: Subject<'_>, goals: &Goals) -> Against {
             is_main: number.is_main() && matches!(suffix, "p50" | "p90" | "p99"),
             ..Compared::of(
                 format!("{}.{suffix}", number.name()),
-                number.good(),
+                (number.unit(), number.good()),
                 values.difference(figure),
                 values.each(figure),
             )
@@ -249,8 +251,7 @@ pub fn against(base: Subject<'_>, new: Subject<'_>, goals: &Goals) -> Against {
         figures.push(Compared {
             label: ratio.label().to_owned(),
             is_main: each.iter().any(Option::is_some),
-            is_share: true,
-            ..Compared::of(ratio.name().to_owned(), ratio.good(), found, each)
+            ..Compared::of(ratio.name().to_owned(), (SHARE, ratio.good()), found, each)
         });
     }
     figures.extend(rates(base.report, new.report));
@@ -278,19 +279,20 @@ fn rates(base: &Report, new: &Report) -> Vec<Compared> {
             report.slo.goodput_rps,
         ]
     };
+    let (requests, tokens) = ("requests/s", "tokens/s");
     let names = [
-        ("requests_per_s", "requests/s"),
-        ("input_tokens_per_s", "input tokens/s"),
-        ("output_tokens_per_s", "output tokens/s"),
-        ("goodput_rps", "good requests/s"),
+        ("requests_per_s", "requests/s", requests),
+        ("input_tokens_per_s", "input tokens/s", tokens),
+        ("output_tokens_per_s", "output tokens/s", tokens),
+        ("goodput_rps", "good requests/s", requests),
     ];
     let (base, new) = (of(base), of(new));
-    let row = |(place, (name, label)): (usize, (&str, &str))| {
+    let row = |(place, (name, label, unit)): (usize, (&str, &str, &'static str))| {
         let both = [base[place], new[place]];
         Compared {
             label: label.to_owned(),
             is_main: both.iter().any(Option::is_some),
-            ..Compared::of(name.to_owned(), Good::More, None, both)
+            ..Compared::of(name.to_owned(), (unit, Good::More), None, both)
         }
     };
     names.into_iter().enumerate().map(row).collect()
@@ -299,7 +301,7 @@ fn rates(base: &Report, new: &Report) -> Vec<Compared> {
 impl Compared {
     fn of(
         name: String,
-        good: Good,
+        (unit, good): (&'static str, Good),
         found: Option<Difference>,
         [base, new]: [Option<f64>; 2],
     ) -> Self {
@@ -309,7 +311,7 @@ impl Compared {
             label: name.clone(),
             name,
             is_main: false,
-            is_share: false,
+            unit,
             good,
             base,
             new,
@@ -322,12 +324,34 @@ impl Compared {
             verdict: found.map_or(Verdict::Unknown, |found| Verdict::of(&found, good)),
         }
     }
+
+    /// One of its values for people, without its unit unless it is a share.
+    #[must_use]
+    pub fn shown(&self, value: f64) -> String {
+        if self.unit == SHARE { percent(value) } else { number(value) }
+    }
+
+    /// A difference for people, with its sign. One of shares is in percentage points: per cent of
+    /// what would be open.
+    #[must_use]
+    pub fn change(&self, by: f64) -> String {
+        signed(&if self.unit == SHARE { points(by) } else { number(by) }, by)
+    }
+
+    /// The lowest and highest plausible difference for people, if there is an interval.
+    #[must_use]
+    pub fn interval(&self) -> Option<String> {
+        let (low, high) = self.difference_interval?;
+        Some(format!("{} to {}", self.change(low), self.change(high)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{ReportOptions, report};
     use super::*;
+    use crate::export::schema::faults::faults;
+    use crate::export::schema::of_comparison;
     use crate::log::sample::{self, Sample};
 
     fn read(sample: &Sample) -> (Run, Report) {
@@ -349,8 +373,6 @@ mod tests {
 
     #[test]
     fn comparisons_fit_their_schema() {
-        let schema = include_str!("../../../compare.schema.json");
-        let schema: serde_json::Value = serde_json::from_str(schema).expect("JSON");
         let (base, new) = (read(&sample::sample(1, 60)), read(&sample::sample(2, 50)));
         let empty = read(&Sample::new());
         let subject = |run, report| Subject { name: "x", run, report };
@@ -362,7 +384,41 @@ mod tests {
         found.gates = super::super::gate::judge(&gates, judging, None, false);
         let json = serde_json::to_value(&found).expect("JSON");
         assert_eq!(json["gates"].as_array().map(Vec::len), Some(2));
-        super::super::checks::check(&schema, &json, &schema, "comparison");
+        assert_eq!(faults(of_comparison(), &json), Vec::<String>::new());
+        let mut wrong = json.clone();
+        wrong["runs"][0]["figures"][0]["unit"] = serde_json::Value::Null;
+        assert!(!faults(of_comparison(), &wrong).is_empty(), "and another is not what it says");
+    }
+
+    #[test]
+    fn every_row_can_be_gated_by_the_name_that_it_has() {
+        let found = compared(&sample::sample(1, 60), &sample::sample(2, 60));
+        let report = read(&sample::sample(1, 60)).1;
+        for row in &found.figures {
+            let gate = super::super::gate::Gate::parse(&format!("{} > 5", row.name));
+            let gate = gate.unwrap_or_else(|error| panic!("{error}"));
+            let judging = super::super::gate::Judging { name: "base", report: &report };
+            let judged = super::super::gate::judge(&[gate], judging, None, true);
+            let own = judged.last().and_then(|judged| judged.value);
+            let near = |(a, b): (f64, f64)| (a - b).abs() <= 1e-9 * b.abs();
+            assert!(own.zip(row.base).map_or(own == row.base, near), "{}: {own:?}", row.name);
+        }
+    }
+
+    #[test]
+    fn shares_differ_by_percentage_points() {
+        let found = compared(&sample::sample(1, 60), &sample::sample(2, 60));
+        let rate = Compared {
+            difference_interval: Some((-0.004, 0.11)),
+            ..row(&found, "error_rate").clone()
+        };
+        assert_eq!((rate.unit, rate.shown(0.25), rate.change(0.05)), {
+            ("share", "25.0 %".to_owned(), "+5.00 pp".to_owned())
+        });
+        assert_eq!(rate.interval().as_deref(), Some("-0.40 pp to +11.0 pp"));
+        let ttft = row(&found, "ttft_ms.p99");
+        assert_eq!((ttft.unit, ttft.change(-2.0)), ("ms", signed(&number(-2.0), -2.0)));
+        assert_eq!(row(&found, "goodput_rps").unit, "requests/s");
     }
 
     fn row<'a>(found: &'a Against, name: &str) -> &'a Compared {
@@ -376,7 +432,9 @@ mod tests {
         assert!(!found.pairing.paired);
         for (name, sample) in [("base", &one), ("new", &other)] {
             let json = serde_json::to_value(read(sample).1).expect("JSON");
-            for section in ["latency", "throughput", "outcomes", "cache", "slo", "schedule"] {
+            let sections =
+                ["latency", "throughput", "outcomes", "cache", "slo", "schedule", "tokens"];
+            for section in sections {
                 for row in &found.figures {
                     let pointer = format!("/{section}/{}", row.name.replace('.', "/"));
                     let Some(value) = json.pointer(&pointer) else { continue };

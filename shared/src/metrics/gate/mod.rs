@@ -195,11 +195,14 @@ impl Gate {
             }
             Limit::Change(limit) | Limit::Value(limit) => {
                 let change = value - before;
+                let moved = |by: f64| {
+                    signed(&if self.place.is_share() { points(by) } else { shown(by) }, by)
+                };
                 let sure = row.and_then(|row| row.difference_interval).map(|(low, high)| {
-                    let words = [low, high].map(|end| signed(&shown(end), end)).join(" to ");
+                    let words = [low, high].map(moved).join(" to ");
                     sureness([low, high], limit, &words)
                 });
-                let change_shown = signed(&shown(change), change);
+                let change_shown = moved(change);
                 let words = format!("{both}: {change_shown}{}", sure.unwrap_or_default());
                 Ok((self.order.holds(change, limit), words))
             }
@@ -333,6 +336,14 @@ pub fn number(value: f64) -> String {
 pub fn percent(share: f64) -> String {
     let decimals = if share.abs() < 0.1 { 2 } else { 1 };
     format!("{:.decimals$} %", share * 100.0)
+}
+
+/// A difference of shares: in percentage points, because per cent of the share would be another
+/// number.
+#[must_use]
+pub fn points(by: f64) -> String {
+    let decimals = if by.abs() < 0.1 { 2 } else { 1 };
+    format!("{:.decimals$} pp", by * 100.0)
 }
 
 /// A value that already has a minus where it needs one, with a plus where it does not.

@@ -29,6 +29,10 @@ const MAIN: [&str; 9] = [
 /// How many near names are told.
 const NEAR_MAX: usize = 4;
 
+/// One wrong letter in so many is a slip, up to the number below it.
+const LETTERS_FOR_ONE: usize = 5;
+const WRONG_LETTERS_MAX: usize = 3;
+
 /// A number's place in the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place(Vec<String>);
@@ -139,6 +143,35 @@ fn near(typed: &[&str], known: &[Place]) -> Vec<String> {
     main_figures(known.iter().filter(is_near).map(Place::short).collect())
 }
 
+/// Names that a few letters make of what was typed, the nearest ones first.
+fn mistyped(name: &str, known: &[Place]) -> Vec<String> {
+    let most = (name.chars().count() / LETTERS_FOR_ONE).clamp(1, WRONG_LETTERS_MAX);
+    let near = |place: &Place| {
+        let short = place.short();
+        // Of texts of other lengths it need not be found out.
+        let may_be = short.len().abs_diff(name.len()) <= most;
+        may_be.then(|| (distance(name, &short), short)).filter(|&(by, _)| by <= most)
+    };
+    let mut found: Vec<_> = known.iter().filter(|it| it.is_main()).filter_map(near).collect();
+    found.sort_by_key(|&(by, _)| by);
+    found.into_iter().map(|(_, short)| short).collect()
+}
+
+/// How many letters are to be put in, left out or replaced to make one text of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, own) in other.iter().enumerate() {
+            let replaced = corner + usize::from(letter != *own);
+            corner = row[j + 1];
+            row[j + 1] = replaced.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
 fn unknown(name: &str, typed: &[&str], known: &[Place]) -> String {
     let inside = |place: &&Place| {
         place.is_main() && place.0.windows(typed.len() + 1).any(|w| w[..typed.len()] == *typed)
@@ -148,7 +181,9 @@ fn unknown(name: &str, typed: &[&str], known: &[Place]) -> String {
         let few: Vec<_> = main_figures(figures).into_iter().take(NEAR_MAX + 1).collect();
         return format!("{name:?} is several numbers; right would be one, like {}", few.join(", "));
     }
-    let near: Vec<String> = near(typed, known).into_iter().take(NEAR_MAX).collect();
+    let near = Some(near(typed, known)).filter(|near| !near.is_empty());
+    let near = near.unwrap_or_else(|| mistyped(name, known));
+    let near: Vec<String> = near.into_iter().take(NEAR_MAX).collect();
     let near = if near.is_empty() {
         "right would be like ttft_ms.p99, e2e_ms.p90, error_rate or output_tokens_per_s".to_owned()
     } else {
@@ -237,6 +272,10 @@ mod tests {
             ("ttft_ms", "is several numbers; right would be one, like ttft_ms.mean, ttft_ms.p50"),
             ("p99", "several numbers are called \"p99\""),
             ("latencies", "right would be like ttft_ms.p99"),
+            ("tfft_ms.p99", "near it are ttft_ms.p99"),
+            ("eror_rate", "near it are error_rate"),
+            ("prompt_token.mean", "near it are prompt_tokens.mean"),
+            ("xutput_token_per_s", "near it are output_tokens_per_s"),
             ("by_class.no_such_class", "no number of a report"),
             ("http_429", "no number of a report"),
             ("", "no number of a report"),
@@ -244,6 +283,15 @@ mod tests {
         ] {
             let error = Place::of(name).expect_err(name);
             assert!(error.contains(words), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn letters_apart_are_counted() {
+        for (one, other, by) in
+            [("", "", 0), ("abc", "abc", 0), ("abc", "ab", 1), ("axc", "abc", 1), ("ab", "ba", 2)]
+        {
+            assert_eq!((distance(one, other), distance(other, one)), (by, by), "{one} {other}");
         }
     }
 
