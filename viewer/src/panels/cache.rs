@@ -16,7 +16,7 @@ use crate::widgets::{
     grid::{Grid, GridColumn, GridKeys},
     rule::Rule,
     table::{Column, Table},
-    time_plot::{self, TimePlot},
+    time_plot,
     xy_plot::{self, XyPlot},
 };
 
@@ -82,18 +82,8 @@ fn rate_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
     theme::card(Palette::of(ui)).show(ui, |ui| {
         ui.set_width(ui.available_width());
         let (view, filter) = (scene.stretch_of(RATE), scene.choices.filter.clone());
-        let shown = scene.derived.ask(&Ask::Cache(cache::Ask::OverTime { view, filter }));
-        TimePlot {
-            id: RATE,
-            title: "Hit rate",
-            height,
-            picture: shown.answer.as_deref().and_then(Answer::picture),
-            fresh: shown.fresh,
-            describe: None,
-            controls: None,
-            rules: &mut [],
-        }
-        .show(ui, scene.choices);
+        let ask = Ask::Cache(cache::Ask::OverTime { view, filter });
+        scene.time_plot_ui(ui, (RATE, "Hit rate", height), &ask);
     });
 }
 

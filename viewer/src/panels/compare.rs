@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use eframe::egui::{self, Align, ComboBox, Layout, RichText, ScrollArea, Sense, Ui, vec2};
+use onbeat_shared::metrics::compare::{CAUTION, Differs};
 
 use super::{Other, Panel, PanelWish, Scene};
 use crate::opened::OpenedRun;
@@ -36,6 +37,8 @@ const CHOICES: f32 = 26.0 + GRID;
 const CHROME: f32 = 2.0 * (theme::CARD_CHROME + xy_plot::HEADING) + CHOICES + GUTTER;
 /// Width of the list of numbers.
 const NUMBER_WIDTH: f32 = 190.0;
+/// Least width in which no number of the table is cut.
+const ALL_COLUMNS: f32 = 540.0;
 /// Height of a run in the list of runs.
 const RUN_ROW: f32 = 22.0;
 
@@ -88,7 +91,7 @@ fn nothing_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
             let words = "Open a second run (Ctrl+O, or drop its file here): its distributions are \
                          drawn over this one's, and a table says what differs and how surely.";
             ui.scope(|ui| {
-                ui.set_max_width(560.0);
+                ui.set_max_width(ui.available_width().min(560.0));
                 let words = RichText::new(words).color(palette.weak);
                 ui.add(egui::Label::new(words).wrap().halign(Align::Center));
             });
@@ -241,8 +244,10 @@ fn deltas_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
             ui,
             |ui| {
                 ui.spacing_mut().item_spacing.y = 2.0 * GRID;
+                small_ui(ui, &deltas.pairing);
                 deltas_table_ui(ui, deltas, LETTERS[baseline + 1]);
-                words_ui(ui);
+                small_ui(ui, &format!("{CAUTION} Rates have none: a run has one of each."));
+                moved_ui(ui, deltas);
                 setup_ui(ui, deltas, LETTERS[baseline + 1]);
             },
         );
@@ -278,9 +283,16 @@ fn deltas_table_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
         Column { weight: 1.7, ..Column::number("95 % interval") },
         Column::text("", 0.7),
     ];
-    let cell = |row: usize, column: usize| {
+    // Where there is no room for all, what follows from the others is left out.
+    let shown = if ui.available_width() < ALL_COLUMNS {
+        &[0, 2, 3, 5, 6][..]
+    } else {
+        &[0, 1, 2, 3, 4, 5, 6]
+    };
+    let columns: Vec<Column> = shown.iter().map(|&column| columns[column].clone()).collect();
+    let cell = |row: usize, place: usize| {
         let row = &deltas.rows[row];
-        let value = match column {
+        let value = match shown[place] {
             0 => return row.name.clone(),
             1 => &row.baseline,
             2 => &row.shown,
@@ -301,12 +313,41 @@ fn deltas_table_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
     .show(ui);
 }
 
-fn words_ui(ui: &mut Ui) {
+fn small_ui(ui: &mut Ui, words: &str) {
     let palette = Palette::of(ui);
-    let words = "95 % intervals of the change by bootstrap, with requests taken as independent of \
-                 each other. They share queues, so the truth is somewhat wider, and one run says \
-                 nothing about another day. Rates have none: a run has one of each.";
     ui.label(RichText::new(words).font(Type::Small.font()).color(palette.weak));
+}
+
+/// Rank tests: whether values are larger at all, however long the tail is.
+fn moved_ui(ui: &mut Ui, deltas: &Deltas) {
+    if deltas.moved.is_empty() {
+        return;
+    }
+    ui.label(RichText::new("Whether values moved").font(Type::Title.font()));
+    let columns = [
+        Column::text("", 1.2),
+        Column::number("A is larger in"),
+        Column::number("by chance"),
+        Column::text("rank test", 1.4),
+    ];
+    let cell = |row: usize, column: usize| {
+        let moved = &deltas.moved[row];
+        let value = match column {
+            0 => moved.name,
+            1 => return format!("{} of pairs", moved.larger),
+            2 => &moved.chance,
+            _ => moved.test,
+        };
+        value.to_owned()
+    };
+    Table {
+        name: "Whether values moved",
+        columns: &columns,
+        rows: deltas.moved.len(),
+        cell: &cell,
+        row_headings: true,
+    }
+    .show(ui);
 }
 
 fn setup_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
@@ -318,11 +359,11 @@ fn setup_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
     }
     let columns = [Column::text("", 1.0), Column::text(letter, 2.0), Column::text("A", 2.0)];
     let cell = |row: usize, column: usize| {
-        let (name, before, after) = &deltas.setup[row];
+        let Differs { what, base, new } = &deltas.setup[row];
         let value = match column {
-            0 => return (*name).to_owned(),
-            1 => before,
-            _ => after,
+            0 => what,
+            1 => base,
+            _ => new,
         };
         if value.is_empty() { quantity::NO_DATA_CELL.to_owned() } else { value.clone() }
     };

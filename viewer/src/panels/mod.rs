@@ -6,6 +6,7 @@
 mod cache;
 mod compare;
 mod distribution;
+mod fidelity;
 mod latency;
 mod lateness;
 mod overview;
@@ -26,6 +27,7 @@ use crate::derive::Derived;
 use crate::opened::OpenedRun;
 use crate::series::{Answer, Ask};
 use crate::state::{Choices, TimeRange};
+use crate::widgets::time_plot::TimePlot;
 
 /// A panel.
 pub struct Panel {
@@ -103,6 +105,24 @@ impl Scene<'_> {
             Some(range) if self.choices.is_table(plot) => range,
             _ => self.choices.view(),
         }
+    }
+
+    /// A plot over time (its identity, title and height) that is nothing but the picture of an
+    /// answer.
+    fn time_plot_ui(&mut self, ui: &mut Ui, plot: (&'static str, &str, f32), ask: &Ask) {
+        let (id, title, height) = plot;
+        let shown = self.derived.ask(ask);
+        TimePlot {
+            id,
+            title,
+            height,
+            picture: shown.answer.as_deref().and_then(Answer::picture),
+            fresh: shown.fresh,
+            describe: None,
+            controls: None,
+            rules: &mut [],
+        }
+        .show(ui, self.choices);
     }
 
     /// The numbers of the chosen range and filter, or the last ones while those are being worked

@@ -10,19 +10,19 @@ use onbeat_shared::{
     run::State,
 };
 
-use super::{Panel, Scene, verdict, verdict::Held};
+use super::{Panel, Scene, fidelity, verdict, verdict::Held};
 use crate::fate::{Fate, outcome_words};
 use crate::opened::{OpenedRun, Stand};
 use crate::quantity::{self, NO_DATA};
 use crate::remarks::{self, Remark, Weight};
 use crate::selection::Selection;
-use crate::series::{Answer, Ask};
+use crate::series::Ask;
 use crate::theme::{self, GRID, GUTTER, Palette, ROW_HEIGHT, Type, data_colour};
 use crate::widgets::{
     canvas::waiting_ui,
     card::{self, Headline},
     table::{Column, Table},
-    time_plot::{self, TimePlot},
+    time_plot,
 };
 
 /// The panel.
@@ -31,7 +31,7 @@ pub(super) const PANEL: Panel =
 
 const RATES: &str = "rates";
 const FLIGHT: &str = "flight";
-const PLOTS: &[&str] = &[RATES, FLIGHT];
+const PLOTS: &[&str] = &[RATES, FLIGHT, fidelity::ID];
 
 /// Width of the column beside the plots.
 const SIDE_WIDTH: f32 = 330.0;
@@ -39,6 +39,8 @@ const SIDE_WIDTH: f32 = 330.0;
 const TWO_COLUMNS: f32 = 820.0;
 /// About what verdict and headline numbers take; for as long as they are not known.
 const WAITING_HEIGHT: f32 = 150.0;
+/// Height of a plot from which on it makes room for what else is below it.
+const TALL: f32 = 170.0;
 /// What the card with the two plots needs besides them.
 const PLOT_CHROME: f32 = theme::CARD_CHROME + 2.0 * time_plot::HEADING + GUTTER;
 
@@ -62,6 +64,7 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
     if ui.available_width() < TWO_COLUMNS {
         plots_ui(ui, scene, 150.0);
         side_ui(ui, scene);
+        fidelity::show(ui, scene);
         return;
     }
     let plots_width = ui.available_width() - SIDE_WIDTH - GUTTER;
@@ -69,7 +72,13 @@ fn draw(ui: &mut Ui, scene: &mut Scene<'_>) {
         ui.spacing_mut().item_spacing.x = GUTTER;
         ui.vertical(|ui| {
             ui.set_width(plots_width);
-            plots_ui(ui, scene, ((height - PLOT_CHROME) / 2.0).clamp(110.0, 340.0));
+            ui.spacing_mut().item_spacing.y = GUTTER;
+            let room = height - PLOT_CHROME;
+            let with_fidelity = (room - GUTTER - fidelity::height(plots_width)) / 2.0;
+            // Where the window is high enough everything is in sight; else the plots fill it.
+            let plot = if with_fidelity >= TALL { with_fidelity } else { room / 2.0 };
+            plots_ui(ui, scene, plot.clamp(110.0, 340.0));
+            fidelity::show(ui, scene);
         });
         ui.vertical(|ui| {
             ui.set_width(SIDE_WIDTH);
@@ -85,33 +94,12 @@ fn plots_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         let columns = plot_columns(ui);
         let users = scene.derived.subject().run.users.is_some();
         let filter = scene.choices.filter.clone();
-        let view = scene.stretch_of(RATES);
-        let rates = scene.derived.ask(&Ask::Rates { view, filter: filter.clone() });
-        TimePlot {
-            id: RATES,
-            title: if users { "Requests sent" } else { "Offered and achieved rate" },
-            height,
-            picture: rates.answer.as_deref().and_then(Answer::picture),
-            fresh: rates.fresh,
-            describe: None,
-            controls: None,
-            rules: &mut [],
-        }
-        .show(ui, scene.choices);
+        let title = if users { "Requests sent" } else { "Offered and achieved rate" };
+        let rates = Ask::Rates { view: scene.stretch_of(RATES), filter: filter.clone() };
+        scene.time_plot_ui(ui, (RATES, title, height), &rates);
         ui.add_space(GUTTER);
-        let view = scene.stretch_of(FLIGHT);
-        let flight = scene.derived.ask(&Ask::Flight { view, columns, filter });
-        TimePlot {
-            id: FLIGHT,
-            title: "Requests in flight",
-            height,
-            picture: flight.answer.as_deref().and_then(Answer::picture),
-            fresh: flight.fresh,
-            describe: None,
-            controls: None,
-            rules: &mut [],
-        }
-        .show(ui, scene.choices);
+        let flight = Ask::Flight { view: scene.stretch_of(FLIGHT), columns, filter };
+        scene.time_plot_ui(ui, (FLIGHT, "Requests in flight", height), &flight);
     });
 }
 

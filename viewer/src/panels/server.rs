@@ -3,10 +3,10 @@
 use eframe::egui::Ui;
 
 use super::Scene;
+use crate::series::Ask;
 use crate::series::server::{Ask as ServerAsk, Plot};
-use crate::series::{Answer, Ask};
 use crate::theme::{self, GUTTER, Palette};
-use crate::widgets::time_plot::{self, TimePlot};
+use crate::widgets::time_plot;
 
 pub(super) const QUEUE: &str = "server-queue";
 pub(super) const CACHE: &str = "server-cache";
@@ -44,17 +44,6 @@ fn plot_ui(ui: &mut Ui, scene: &mut Scene<'_>, plot: Plot, height: f32) {
     theme::card(Palette::of(ui)).show(ui, |ui| {
         ui.set_width(ui.available_width());
         let view = scene.stretch_of(id);
-        let shown = scene.derived.ask(&Ask::Server(ServerAsk { plot, view }));
-        TimePlot {
-            id,
-            title,
-            height,
-            picture: shown.answer.as_deref().and_then(Answer::picture),
-            fresh: shown.fresh,
-            describe: None,
-            controls: None,
-            rules: &mut [],
-        }
-        .show(ui, scene.choices);
+        scene.time_plot_ui(ui, (id, title, height), &Ask::Server(ServerAsk { plot, view }));
     });
 }

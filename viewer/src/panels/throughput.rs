@@ -10,7 +10,7 @@ use crate::state::Flow;
 use crate::theme::{self, GRID, GUTTER, Palette, Type};
 use crate::widgets::{
     table::{Column, Table},
-    time_plot::{self, TimePlot},
+    time_plot,
 };
 
 /// The panel.
@@ -65,40 +65,15 @@ fn plots_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
         ui.spacing_mut().item_spacing.y = 0.0;
         let filter = scene.choices.filter.clone();
         for (id, title, flow) in FLOWS {
-            let view = scene.stretch_of(id);
-            plot_ui(
-                ui,
-                scene,
-                (id, title, height),
-                &Ask::Flow { view, filter: filter.clone(), flow },
-            );
+            let ask = Ask::Flow { view: scene.stretch_of(id), filter: filter.clone(), flow };
+            scene.time_plot_ui(ui, (id, title, height), &ask);
             ui.add_space(GUTTER);
         }
         let columns = overview::plot_columns(ui);
         let view = scene.stretch_of(CONCURRENCY);
         let ask = Ask::Throughput(throughput::Ask::Concurrency { view, filter, columns });
-        plot_ui(ui, scene, (CONCURRENCY, "Requests at once", height), &ask);
+        scene.time_plot_ui(ui, (CONCURRENCY, "Requests at once", height), &ask);
     });
-}
-
-fn plot_ui(
-    ui: &mut Ui,
-    scene: &mut Scene<'_>,
-    (id, title, height): (&'static str, &str, f32),
-    ask: &Ask,
-) {
-    let shown = scene.derived.ask(ask);
-    TimePlot {
-        id,
-        title,
-        height,
-        picture: shown.answer.as_deref().and_then(Answer::picture),
-        fresh: shown.fresh,
-        describe: None,
-        controls: None,
-        rules: &mut [],
-    }
-    .show(ui, scene.choices);
 }
 
 fn figures_ui(ui: &mut Ui, scene: &Scene<'_>) {

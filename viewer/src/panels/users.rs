@@ -13,6 +13,7 @@ use crate::state::Choices;
 use crate::theme::{self, GRID, GUTTER, Palette, Type};
 use crate::widgets::{
     canvas::waiting_ui,
+    choice,
     grid::{Grid, GridColumn, GridKeys},
     switch,
     time_plot::{self, TimePlot},
@@ -28,6 +29,9 @@ const PLOTS: &[&str] = &[STATES, BELOW];
 
 /// Height of the line of switches above a table.
 const LINE: f32 = 26.0;
+/// Below this width what the lower plot shows unfolds from a list, which is so wide.
+const NARROW: f32 = 560.0;
+const CHOICE_WIDTH: f32 = 96.0;
 /// What the card with the two plots needs besides them.
 const PLOT_CHROME: f32 = theme::CARD_CHROME + 2.0 * time_plot::HEADING + GUTTER;
 /// What the card with the table needs besides it.
@@ -68,7 +72,7 @@ fn without_users_ui(ui: &mut Ui, scene: &mut Scene<'_>) {
             ui.label(RichText::new(heading).font(Type::Heading.font()));
             ui.add_space(GRID);
             ui.scope(|ui| {
-                ui.set_max_width(560.0);
+                ui.set_max_width(ui.available_width().min(560.0));
                 let words = RichText::new(words).color(palette.weak);
                 ui.add(egui::Label::new(words).wrap().halign(Align::Center));
             });
@@ -103,18 +107,7 @@ fn nobody(tool: Option<&str>) -> (&'static str, String) {
 
 fn states_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
     let ask = Ask::Users(UsersAsk::States { view: scene.stretch_of(STATES) });
-    let shown = scene.derived.ask(&ask);
-    TimePlot {
-        id: STATES,
-        title: "Users and the ramp's decisions",
-        height,
-        picture: shown.answer.as_deref().and_then(Answer::picture),
-        fresh: shown.fresh,
-        describe: None,
-        controls: None,
-        rules: &mut [],
-    }
-    .show(ui, scene.choices);
+    scene.time_plot_ui(ui, (STATES, "Users and the ramp's decisions", height), &ask);
 }
 
 const fn below_title(below: Below) -> &'static str {
@@ -129,17 +122,20 @@ fn below_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
     let below = scene.choices.users.below;
     let ask = Ask::Users(UsersAsk::Below { view: scene.stretch_of(BELOW), below });
     let shown = scene.derived.ask(&ask);
+    let is_narrow = ui.available_width() < NARROW;
     let mut controls = |ui: &mut Ui, choices: &mut Choices| {
-        switch::show(
-            ui,
-            "Lower plot",
-            &mut choices.users.below,
-            &[
-                (Below::Ttft, "First token", "Time to first token of each period, and its limit"),
-                (Below::Held, "Held back", "Users that a limit kept waiting, at once"),
-                (Below::Limits, "Limits", "How much of each limit and budget was used"),
-            ],
-        );
+        const ABOUT: &str = "Lower plot";
+        const PLOTS: [(Below, &str, &str); 3] = [
+            (Below::Ttft, "First token", "Time to first token of each period, and its limit"),
+            (Below::Held, "Held back", "Users that a limit kept waiting, at once"),
+            (Below::Limits, "Limits", "How much of each limit and budget was used"),
+        ];
+        let chosen = &mut choices.users.below;
+        if is_narrow {
+            choice::show(ui, ABOUT, CHOICE_WIDTH, chosen, PLOTS.into_iter());
+        } else {
+            switch::show(ui, ABOUT, chosen, &PLOTS);
+        }
     };
     TimePlot {
         id: BELOW,

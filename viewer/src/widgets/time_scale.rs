@@ -163,15 +163,18 @@ pub fn interact(ui: &Ui, response: &Response, scale: &TimeScale, choices: &mut C
     }
 }
 
-/// A stroke begins with its drag and follows it. Esc drops it, and then it stays dropped until the
-/// next press.
+/// A stroke begins with its drag and follows it; where it began it stays, whatever the plot comes
+/// to show meanwhile (a run that grows). Esc drops it, and then it stays dropped until the next
+/// press.
 fn brush(ui: &Ui, response: &Response, scale: &TimeScale, choices: &mut Choices) {
     let (origin, now) =
         ui.input(|input| (input.pointer.press_origin(), input.pointer.interact_pos()));
     if let (Some(origin), Some(now)) = (origin, now)
         && (response.drag_started() || choices.stroke.is_some())
     {
-        choices.stroke = Some(BrushStroke { from: scale.time_at(origin), to: scale.time_at(now) });
+        let begun = choices.stroke.filter(|_| !response.drag_started());
+        let from = begun.map_or_else(|| scale.time_at(origin), |stroke| stroke.from);
+        choices.stroke = Some(BrushStroke { from, to: scale.time_at(now) });
     }
     ui.ctx().set_cursor_icon(CursorIcon::ResizeHorizontal);
 }

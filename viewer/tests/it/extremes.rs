@@ -1,12 +1,16 @@
 //! Runs at the edge of what a log can say, drawn in every panel: nothing panics, sticks out of the
 //! window or lies over something else's place.
 
-use eframe::egui::{Key, Modifiers, accesskit::Role};
+use eframe::egui::{Key, Modifiers, accesskit::Role, vec2};
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
-use onbeat_shared::log::{Class, sample::Sample};
-use onbeat_viewer::panels::PANELS;
+use onbeat_shared::log::{
+    Class,
+    sample::{self, Sample},
+    sample_users,
+};
+use onbeat_viewer::{app::Start, opened::OpenedRun, panels::PANELS};
 
-use crate::stage::{self, Play, SIZE};
+use crate::stage::{self, Play};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -40,13 +44,14 @@ fn shown_everywhere(sample: &Sample) {
 }
 
 fn nothing_sticks_out(play: &Play, panel: &str) {
+    let width = play.ctx.content_rect().width();
     let mut beyond = Vec::new();
     for node in play.root().children_recursive() {
         let node = node.accesskit_node();
         // Tables and what is in them may be wider than their place, and then scroll.
         let scrolls = matches!(node.role(), Role::Row | Role::ColumnHeader | Role::Table);
         let Some(rect) = node.raw_bounds().filter(|_| !scrolls) else { continue };
-        if rect.x1 > f64::from(SIZE.x) + 0.5 {
+        if rect.x1 > f64::from(width) + 0.5 {
             let name = node.label().or(node.value()).unwrap_or_default();
             let name: String = name.chars().take(80).collect();
             beyond.push(format!("{:?} {name:?} from {} to {}", node.role(), rect.x0, rect.x1));
@@ -62,6 +67,27 @@ fn a_run_of_nothing_and_of_one_request() {
     let mut unanswered = Sample::new();
     unanswered.plan(0);
     shown_everywhere(&unanswered);
+}
+
+/// What is beyond the edge of the smallest window, no scrolling brings.
+#[test]
+fn the_smallest_window_has_everything_inside() {
+    let scheduled = || stage::opened(&sample::with_scrapes(sample::sample(7, 300)), "sample.beat");
+    let users = || stage::of_bytes(&sample_users::log(3, 8), "users.beat");
+    for (place, panel) in PANELS.iter().enumerate() {
+        for shown in [scheduled as fn() -> OpenedRun, users] {
+            let start = Start { inline: true, ..Start::default() };
+            let mut play = stage::start(start, vec![scheduled(), shown()], |builder| {
+                builder.with_size(vec2(480.0, 360.0))
+            });
+            play.state_mut().app_mut().show_panel(place);
+            play.run();
+            nothing_sticks_out(&play, panel.name);
+            play.key_press(Key::T);
+            play.run();
+            nothing_sticks_out(&play, panel.name);
+        }
+    }
 }
 
 #[test]

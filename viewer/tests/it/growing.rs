@@ -9,12 +9,13 @@ use std::{
     time::Duration,
 };
 
-use eframe::egui::accesskit::Role;
+use eframe::egui::{Event, Modifiers, PointerButton, accesskit::Role};
 use egui_kittest::{SnapshotResults, kittest::Queryable as _};
 use onbeat_shared::{log::sample, run::State};
-use onbeat_viewer::{app::Start, following, load::Phase, panels, problem::Kind, tabs::Tab};
+use onbeat_viewer::{app::Start, bars, following, load::Phase, panels, problem::Kind, tabs::Tab};
 
 use crate::pictures::{Software, compare};
+use crate::plots;
 use crate::stage::{self, Play, beginning, reads, settle};
 
 /// A log and a file that has the first part of it.
@@ -126,6 +127,51 @@ fn what_is_held_still_does_not_move_and_catches_up() {
     play.get_by_label(following::FOLLOW).click();
     until(&mut play, "it has caught up", |play| play.state().run().run.state == State::Finished);
     assert!(sent(&play) > held);
+}
+
+/// What is brushed while more is written speaks of that stretch of time and stays there: a stroke
+/// that is not finished as well as a range.
+#[test]
+fn what_is_brushed_stays_while_the_run_grows() {
+    let mut written = Written::new(40);
+    let mut play = written.open();
+    written.go_on(50);
+    until(&mut play, "it is live", |play| phase(play) == Phase::Live);
+    play.run_ok();
+    let button = |play: &mut Play, at, pressed| {
+        plots::press(play, at, PointerButton::Primary, Modifiers::NONE, pressed);
+    };
+    let (from, to) = (plots::at(&play, plots::TITLE, 0.3), plots::at(&play, plots::TITLE, 0.6));
+    play.event(Event::PointerMoved(from));
+    play.step();
+    button(&mut play, from, true);
+    play.event(Event::PointerMoved(to));
+    play.step();
+    let stroke = play.state().choices().stroke.expect("a stroke has begun");
+    let shown = |play: &Play| play.state().choices().whole().end;
+    let before = shown(&play);
+    written.go_on(70);
+    until(&mut play, "it has grown", |play| shown(play) > before);
+    play.step();
+    let grown = play.state().choices().stroke.expect("it goes on");
+    assert_eq!(grown.from, stroke.from, "where it began");
+    assert!(grown.to > stroke.to, "under the pointer is a later time now");
+    button(&mut play, to, false);
+    let range = play.state().choices().range().expect("a range");
+    assert_eq!((range.start, range.end), (grown.from, grown.to));
+    for share in [80, 90, 100] {
+        let bytes = play.state().run().file_bytes;
+        written.go_on(share);
+        until(&mut play, "it has grown", |play| play.state().run().file_bytes > bytes);
+        play.step();
+        assert_eq!(play.state().choices().range(), Some(range), "at {share} %");
+    }
+    until(&mut play, "no more to come", |play| phase(play) == Phase::Ended);
+    play.run_ok();
+    assert_eq!(play.state().choices().range(), Some(range));
+    let (run, choices) = (play.state().run(), play.state().choices());
+    assert!(run.sent_in(range).len() < run.by_sent().len());
+    assert!(reads(&play, &bars::range_words(choices, run)), "what numbers speak of");
 }
 
 #[test]

@@ -4,10 +4,10 @@ use eframe::egui::{Key, Modifiers, accesskit::Role};
 use egui_kittest::kittest::{NodeT as _, Queryable as _};
 use onbeat_shared::{
     log::{Class, sample, sample::Sample, sample_users},
-    metrics::{self, ReportOptions},
+    metrics::{self, ReportOptions, fidelity},
     units::RunNanos,
 };
-use onbeat_viewer::quantity;
+use onbeat_viewer::{quantity, state::TimeRange};
 
 use crate::stage::{self, Play, beginning, label, plot, reads};
 
@@ -38,6 +38,32 @@ fn the_overview_opens_with_the_verdict_and_six_numbers() {
     assert!(bar.contains(&format!("{} successful", quantity::count(report.outcomes.ok))), "{bar}");
     for title in ["Offered and achieved rate", "Requests in flight"] {
         assert!(label(&plot(&play, title)).contains("at most"));
+    }
+}
+
+/// Fidelity is the report's, of the chosen requests, as words and as a table.
+#[test]
+fn the_overview_says_how_faithful_the_replay_was() {
+    let mut play = stage::with(vec![stage::usual()]);
+    let whole = play.state().run().whole();
+    let half = TimeRange::between(whole.start, RunNanos(whole.start.0 + whole.span() / 2));
+    for range in [None, Some(half)] {
+        range.map(|range| play.state_mut().choices_mut().choose(range));
+        play.run();
+        let selection = play.state().choices().selection();
+        let report = play.state().run().report_of(&selection, &ReportOptions::default());
+        for row in fidelity::rows(&report.fidelity) {
+            let name = format!("Fidelity: {} error {}. ", row.name, row.error);
+            let found = label(&beginning(&play, Role::Group, &name));
+            assert!(found.ends_with(&row.meaning), "{found}");
+        }
+    }
+    play.get_by_label("Fidelity: show as table").click();
+    play.run();
+    let selection = play.state().choices().selection();
+    let report = play.state().run().report_of(&selection, &ReportOptions::default());
+    for row in fidelity::rows(&report.fidelity) {
+        assert!(reads(&play, &row.recorded) && reads(&play, &row.replayed), "{row:?}");
     }
 }
 

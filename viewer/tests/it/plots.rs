@@ -8,7 +8,7 @@ use onbeat_viewer::state::Choices;
 
 use crate::stage::{self, Play, plot};
 
-const TITLE: &str = "Requests in flight";
+pub(crate) const TITLE: &str = "Requests in flight";
 
 fn play() -> Play {
     let mut play = stage::with(vec![stage::usual()]);
@@ -21,12 +21,18 @@ fn choices(play: &Play) -> &Choices {
 }
 
 /// A place in a plot, as a share of its width.
-fn at(play: &Play, title: &str, share: f32) -> Pos2 {
+pub(crate) fn at(play: &Play, title: &str, share: f32) -> Pos2 {
     let rect = plot(play, title).rect();
     pos2(rect.left() + share * rect.width(), rect.center().y)
 }
 
-fn press(play: &mut Play, pos: Pos2, button: PointerButton, modifiers: Modifiers, pressed: bool) {
+pub(crate) fn press(
+    play: &mut Play,
+    pos: Pos2,
+    button: PointerButton,
+    modifiers: Modifiers,
+    pressed: bool,
+) {
     play.event_modifiers(Event::PointerButton { pos, button, pressed, modifiers }, modifiers);
     play.step();
 }

@@ -1,8 +1,8 @@
 //! What the servers said of themselves, on the page's own axis of time: a chart of requests and one
 //! of the cache for each, and a table of all.
 //!
-//! Numbers are [`crate::metrics::server`]'s. Where an asking failed, or a server does not say, there
-//! is a gap and no zero.
+//! Numbers are [`crate::metrics::server`]'s. Where an asking failed, or a server does not say, is a
+//! gap and no zero.
 
 use super::chart::{Chart, Series, Shape, Span};
 use super::page::{Dashboard, Numbers};

@@ -10,6 +10,7 @@ use onbeat_shared::{run::Left, units::RunNanos};
 use super::hit::{Rows, row_rect};
 use crate::fate::Fate;
 use crate::series::timeline::bars::{Bar, Body, Kind, Lane, Shown, Strip};
+use crate::series::timeline::shades::{PALEST, Shade};
 use crate::theme::{self, Palette, data_colour};
 use crate::widgets::time_scale::TimeScale;
 
@@ -117,9 +118,13 @@ impl<'a> Sheet<'a> {
             if lane.core.is_some_and(|own| own != *core) {
                 continue;
             }
-            for span in spans {
+            for &Shade { span, share } in spans {
+                // A stall that is shorter than a pixel is as wide as one, and paler for it: a
+                // hundred short ones are not to look like a host that was away all the time.
+                let pixels = (self.scale.x(span.end) - self.scale.x(span.start)) / self.pixel;
+                let strength = (share * pixels.min(1.0)).max(PALEST);
                 if let Some(rect) = self.between(strip, span.start, span.end) {
-                    self.fill(rect, shade);
+                    self.fill(rect, theme::faded(shade, strength));
                 }
             }
         }

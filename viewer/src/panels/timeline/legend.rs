@@ -1,6 +1,8 @@
 //! What the colours and signs of the timeline mean: only those that occur in it.
 
-use eframe::egui::{Align, Layout, Rect, RichText, Sense, Shape, Spinner, Stroke, Ui, pos2, vec2};
+use eframe::egui::{
+    Align, Color32, Layout, Rect, RichText, Sense, Shape, Spinner, Stroke, Ui, pos2, vec2,
+};
 
 use super::draw::{colour, stall_colour};
 use crate::series::timeline::bars::{Kind, Shown};
@@ -9,18 +11,32 @@ use crate::theme::{self, GRID, Palette, Type};
 /// Size of a sign.
 const SIGN: f32 = 10.0;
 
-/// Draws it on one line; what finds no room is left out, the explanation first.
+/// Room between the things on the line.
+const GAP: f32 = 1.5 * GRID;
+/// Room for how many more there are.
+const MORE: f32 = 56.0;
+
+/// Draws it on one line. What finds no room is left out, the explanation first; how many signs that
+/// are is said, and which when it is pointed at.
 pub(super) fn show(ui: &mut Ui, shown: Option<&Shown>, fresh: bool, height: f32) {
     let palette = Palette::of(ui);
     let size = vec2(ui.available_width(), height);
     ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
-        ui.spacing_mut().item_spacing.x = 1.5 * GRID;
+        ui.spacing_mut().item_spacing.x = GAP;
         let Some(shown) = shown else { return };
-        for &kind in &shown.kinds {
+        let kinds: Vec<Kind> = shown.kinds.iter().copied().collect();
+        let (fitting, hidden) = kinds.split_at(fitting(ui, &kinds));
+        for &kind in fitting {
             sign_ui(ui, palette, kind);
             let words = RichText::new(words(kind)).font(Type::Small.font()).color(palette.weak);
             ui.label(words);
             ui.add_space(GRID);
+        }
+        let hidden: Vec<_> = hidden.iter().map(|&kind| words(kind)).collect();
+        if !hidden.is_empty() {
+            let more = format!("{} more", hidden.len());
+            let more = RichText::new(more).font(Type::Small.font()).color(palette.weak);
+            ui.label(more).on_hover_text(hidden.join(", "));
         }
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             if !fresh {
@@ -30,6 +46,26 @@ pub(super) fn show(ui: &mut Ui, shown: Option<&Shown>, fresh: bool, height: f32)
             ui.add(eframe::egui::Label::new(note).truncate());
         });
     });
+}
+
+/// How many of the signs have room beside each other.
+fn fitting(ui: &Ui, kinds: &[Kind]) -> usize {
+    let width = |&kind: &Kind| {
+        let words = words(kind).to_owned();
+        let words = ui.painter().layout_no_wrap(words, Type::Small.font(), Color32::WHITE);
+        SIGN + words.size().x + GRID + 3.0 * GAP
+    };
+    let room = ui.available_width();
+    let mut end = 0.0;
+    let mut ends = Vec::new();
+    for width in kinds.iter().map(width) {
+        end += width;
+        ends.push(end);
+    }
+    if end <= room {
+        return kinds.len();
+    }
+    ends.partition_point(|&end| end <= room - MORE)
 }
 
 const fn words(kind: Kind) -> &'static str {

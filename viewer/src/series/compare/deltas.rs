@@ -1,9 +1,18 @@
 //! What differs between two runs, by how much, and whether that is more than chance.
+//!
+//! Requests are paired where both runs sent the same plan, else each run's stand for themselves:
+//! what decides that, the intervals and the rank tests are `onbeat_shared::metrics::compare`'s, as
+//! for `onbeat compare`. Of a selection, requests that are not chosen have no values; here figures
+//! only get their words.
+
+use std::sync::Arc;
 
 use onbeat_shared::metrics::{
-    Ranked, ReportOptions,
-    bootstrap::{Figure, difference},
-    compare::{Good, Verdict},
+    ReportOptions,
+    bootstrap::{Difference, Figure},
+    compare::{
+        self, Differs, Good, Parts, RankTest, Ratio, Values, Verdict, pairing, ratio_difference,
+    },
     slo::{self, Goals},
 };
 use onbeat_shared::run::Run;
@@ -18,10 +27,41 @@ use crate::series::number::Number;
 /// Differences of the shown run from the one that it is held against.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deltas {
+    /// Whether requests are paired, how many, and why not.
+    pub pairing: String,
     /// Figures, in the order of the table.
     pub rows: Vec<Delta>,
-    /// What was run that differs: what, in the baseline, in the shown run.
-    pub setup: Vec<(&'static str, String, String)>,
+    /// Whether values moved at all.
+    pub moved: Vec<Moved>,
+    /// What was run that differs.
+    pub setup: Vec<Differs>,
+}
+
+/// Whether the values of a number moved, by their ranks alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Its name.
+    pub name: &'static str,
+    /// Of how many pairs the shown run has the larger value.
+    pub larger: String,
+    /// How often chance alone would give as much.
+    pub chance: String,
+    /// Whose test that is.
+    pub test: &'static str,
+}
+
+impl Moved {
+    fn of(name: &'static str, found: RankTest) -> Self {
+        let chance = match found.p_value {
+            p if p < 1e-4 => "p < 0.0001".to_owned(),
+            p => format!("p = {p:.4}"),
+        };
+        let test = match found.test {
+            "wilcoxon_signed_rank" => "Wilcoxon, by request",
+            _ => "Mann and Whitney",
+        };
+        Self { name, larger: quantity::percent(found.larger_share), chance, test }
+    }
 }
 
 /// A figure of two runs. What cannot be told is `None`.
@@ -64,72 +104,142 @@ impl Deltas {
         selection: &Selection,
         goals: &Goals,
     ) -> Self {
-        let mut rows = Vec::new();
+        let pairing = pairing(&baseline.run, &shown.run);
+        let both = Both {
+            runs: [baseline, shown],
+            chosen: [baseline, shown].map(|run| run.chosen(selection)),
+            selection,
+            paired: pairing.paired,
+            matched: (pairing.unmatched > 0).then(|| compare::matched(&baseline.run, &shown.run)),
+        };
+        let (mut rows, mut moved) = (Vec::new(), Vec::new());
         for &(field, name, shares, good) in NUMBERS {
             let number = Number::Of(field);
-            let both = [baseline, shown].map(|run| values(run, number, selection));
+            let values = both.values(number);
             let written = Written::of(number);
+            moved.extend(values.moved().map(|found| Moved::of(name, found)));
             let mean = (shares.is_empty()).then_some((Figure::Mean, "mean".to_owned()));
             let quantiles = shares.iter().map(|&share| {
                 (Figure::Quantile(share), format!("p{}", quantity::number(100.0 * share)))
             });
             for (figure, suffix) in mean.into_iter().chain(quantiles) {
-                let name = format!("{name} {suffix}");
-                rows.push(Delta::of(name, [&both[0], &both[1]], figure, good, written));
+                rows.push(Delta::of(format!("{name} {suffix}"), &values, figure, good, written));
             }
         }
-        let share = |which: fn(&Run, usize, &Goals) -> bool| {
-            [baseline, shown].map(|run| shares(run, selection, goals, which))
-        };
-        let mut add_share = |name: &str, which| {
-            let both = share(which);
-            let both = [&both[0], &both[1]];
+        let mut add_share = |name: &str, which: &dyn Fn(&Run, usize) -> bool| {
+            let values = both.flags(which);
             let name = name.to_owned();
-            rows.push(Delta::of(name, both, Figure::Mean, Good::More, Written::Share));
+            rows.push(Delta::of(name, &values, Figure::Mean, Good::More, Written::Share));
         };
-        add_share("succeeded", |run, i, _| run.requests.is_ok(i));
+        add_share("succeeded", &|run, i| run.requests.is_ok(i));
         if !goals.list().is_empty() {
-            add_share("met all goals", |run, i, goals| goals.is_good(run, i, false));
+            add_share("met all goals", &|run, i| goals.is_good(run, i, false));
         }
-        rows.extend(rates(baseline, shown, selection));
-        Self { rows, setup: setup(baseline, shown) }
+        rows.extend(rates(&both, goals));
+        let pairing = both.words(&pairing);
+        Self { pairing, rows, moved, setup: compare::setup(&baseline.run, &shown.run) }
     }
 }
 
-/// One for each request of a selection that counts and is so, zero for each that is not.
-fn shares(
-    opened: &OpenedRun,
-    selection: &Selection,
-    goals: &Goals,
-    which: fn(&Run, usize, &Goals) -> bool,
-) -> Ranked {
-    let run = &opened.run;
-    let chosen = opened.chosen(selection);
-    let counted = chosen.iter().map(|&i| i as usize).filter(|&i| slo::counts(run, i));
-    counted.map(|i| f64::from(u8::from(which(run, i, goals)))).collect::<Vec<_>>().into()
+/// Two runs, the baseline first, and the requests of each that are looked at.
+struct Both<'a> {
+    runs: [&'a OpenedRun; 2],
+    chosen: [Arc<[u32]>; 2],
+    selection: &'a Selection,
+    paired: bool,
+    /// Of runs that did not come to the same requests, those that they did.
+    matched: Option<Vec<bool>>,
+}
+
+impl Both<'_> {
+    /// Whether requests are paired, for people.
+    fn words(&self, pairing: &compare::Pairing) -> String {
+        if !self.paired {
+            let why = &pairing.why;
+            return format!("Not paired, so each run's requests are drawn by themselves: {why}.");
+        }
+        let left = |opened: &OpenedRun, i: usize| opened.run.requests.was_sent(i).then_some(1.0);
+        let [before, after] = [0, 1].map(|place| self.by_request(place, &left));
+        let pairs = before.iter().zip(&after).filter(|(a, b)| a.is_some() && b.is_some()).count();
+        let pairs = quantity::counted(pairs as u64, "pair");
+        let [base, new] = self.runs.map(|opened| &opened.run);
+        let unmatched = compare::unmatched_words(base, new, pairing);
+        let unmatched = unmatched.map_or_else(String::new, |words| format!(" Mind: {words}."));
+        format!("Paired by request, {pairs}: {}.{unmatched}", pairing.why)
+    }
+
+    /// A value of each request of a run that is looked at.
+    fn by_request(
+        &self,
+        place: usize,
+        value: &dyn Fn(&OpenedRun, usize) -> Option<f64>,
+    ) -> Vec<Option<f64>> {
+        let opened = self.runs[place];
+        let mut values = vec![None; opened.run.requests.len()];
+        for i in self.looked_at(place) {
+            values[i] = value(opened, i);
+        }
+        values
+    }
+
+    /// The requests of a run that are chosen, and that both runs came to.
+    fn looked_at(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+        let is_matched =
+            |i: &usize| self.matched.as_ref().is_none_or(|matched| matched.get(*i) == Some(&true));
+        self.chosen[place].iter().map(|&i| i as usize).filter(is_matched)
+    }
+
+    fn values(&self, number: Number) -> Values {
+        if !self.paired {
+            return Values::Apart(self.runs.map(|run| values(run, number, self.selection)));
+        }
+        let of = |place: usize| self.by_request(place, &|opened, i| number.value(opened, i));
+        Values::new(of(0), of(1), true)
+    }
+
+    /// One for each request that counts and is so, zero for each that is not.
+    fn flags(&self, which: &dyn Fn(&Run, usize) -> bool) -> Values {
+        let flag = |opened: &OpenedRun, i: usize| {
+            let run = &opened.run;
+            slo::counts(run, i).then(|| f64::from(u8::from(which(run, i))))
+        };
+        Values::new(self.by_request(0, &flag), self.by_request(1, &flag), self.paired)
+    }
+
+    /// How a share of tokens differs.
+    fn ratio(&self, ratio: Ratio, goals: &Goals) -> Option<Difference> {
+        let parts = |place: usize| -> Parts {
+            let run = &self.runs[place].run;
+            let mut parts = vec![[0.0; 2]; run.requests.len()];
+            for i in self.looked_at(place) {
+                parts[i] = ratio.part(run, i, goals).unwrap_or_default();
+            }
+            parts
+        };
+        ratio_difference(&parts(0), &parts(1), self.paired)
+    }
 }
 
 impl Delta {
-    fn of(
+    fn of(name: String, values: &Values, figure: Figure, good: Good, written: Written) -> Self {
+        Self::sure(name, values.each(figure), values.difference(figure), good, written)
+    }
+
+    /// A figure of each run, and what is known of their difference.
+    fn sure(
         name: String,
-        [baseline, shown]: [&Ranked; 2],
-        figure: Figure,
+        both: [Option<f64>; 2],
+        found: Option<Difference>,
         good: Good,
         written: Written,
     ) -> Self {
-        let Some(found) = difference(baseline, shown, figure) else {
-            let of = |ranked: &Ranked| match figure {
-                Figure::Mean => ranked.mean(),
-                Figure::Quantile(share) => ranked.percentile(share),
-            };
-            return Self::plain(name, [of(baseline), of(shown)], written);
+        let plain = Self::plain(name, both, written);
+        let Some(found) = found.filter(|_| both.iter().all(Option::is_some)) else {
+            return plain;
         };
         let (low, high) = found.absolute;
-        Self {
-            interval: Some(written.interval(low, high)),
-            verdict: Verdict::of(&found, good),
-            ..Self::plain(name, [Some(found.before), Some(found.after)], written)
-        }
+        let interval = Some(written.interval(low, high));
+        Self { interval, verdict: Verdict::of(&found, good), ..plain }
     }
 
     /// A figure of which nobody can tell how sure it is.
@@ -215,64 +325,36 @@ fn signed(value: f64, amount: &str) -> String {
     }
 }
 
-/// Figures of which a run has one each.
-fn rates(baseline: &OpenedRun, shown: &OpenedRun, selection: &Selection) -> Vec<Delta> {
-    let of = |opened: &OpenedRun| {
-        let report = opened.report_of(selection, &ReportOptions::default());
-        let throughput = &report.throughput;
-        [
-            throughput.requests_per_s,
-            throughput.output_tokens_per_s,
-            report.cache.ideal_hit_rate,
-            report.cache.reported_hit_rate,
-        ]
-    };
-    let (before, after) = (of(baseline), of(shown));
-    let names = [
-        ("requests", Written::Rate),
-        ("output tokens", Written::Rate),
-        ("ideal hit rate", Written::Share),
-        ("reported hit rate", Written::Share),
+/// Figures of the whole of what is looked at, of which a run has one each. What was cached is known
+/// request by request, so it has an interval all the same.
+fn rates(both: &Both<'_>, goals: &Goals) -> Vec<Delta> {
+    let [before, after] =
+        both.runs.map(|opened| opened.report_of(both.selection, &ReportOptions::default()));
+    let (one, other) = (&before.throughput, &after.throughput);
+    let plain = [
+        ("requests", [one.requests_per_s, other.requests_per_s]),
+        ("output tokens", [one.output_tokens_per_s, other.output_tokens_per_s]),
     ];
-    let both = before.into_iter().zip(after);
-    let figures = names.into_iter().zip(both);
-    figures
-        .map(|((name, written), (before, after))| {
-            Delta::plain(name.to_owned(), [before, after], written)
-        })
-        .collect()
-}
-
-/// What was run that is not the same in both.
-fn setup(baseline: &OpenedRun, shown: &OpenedRun) -> Vec<(&'static str, String, String)> {
-    let facts = |opened: &OpenedRun| {
-        let manifest = &opened.run.manifest;
-        [
-            ("trace", manifest.trace.name.clone()),
-            ("trace SHA-256", manifest.trace.sha256.chars().take(12).collect()),
-            ("requests planned", quantity::count(opened.run.requests.len() as u64)),
-            ("mode", manifest.mode.replace('_', " ")),
-            ("model", manifest.model.clone()),
-            ("target", manifest.targets.join(", ")),
-            ("endpoint", manifest.endpoint.clone()),
-            ("host", manifest.host.hostname.clone()),
-            ("cores", quantity::count(manifest.cores.len() as u64)),
-            ("pacing", manifest.pacing.kind.clone()),
-            ("driver", manifest.driver.clone()),
-            ("seed", manifest.seed.to_string()),
-            ("Onbeat", manifest.onbeat_version.clone()),
-        ]
-    };
-    let pairs = facts(baseline).into_iter().zip(facts(shown));
-    pairs
-        .filter(|(before, after)| before.1 != after.1)
-        .map(|((name, before), (_, after))| (name, before, after))
-        .collect()
+    let hits = [
+        (Ratio::Ideal, [before.cache.ideal_hit_rate, after.cache.ideal_hit_rate]),
+        (Ratio::Reported, [before.cache.reported_hit_rate, after.cache.reported_hit_rate]),
+    ];
+    let plain = plain.map(|(name, of)| Delta::plain(name.to_owned(), of, Written::Rate));
+    let hits = hits.map(|(ratio, of)| {
+        let (name, found) = (ratio.label().to_owned(), both.ratio(ratio, goals));
+        // Of a part of the requests there is no report.
+        let of = match (&both.matched, found) {
+            (Some(_), found) => [found.map(|of| of.before), found.map(|of| of.after)],
+            (None, _) => of,
+        };
+        Delta::sure(name, of, found, ratio.good(), Written::Share)
+    });
+    plain.into_iter().chain(hits).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use onbeat_shared::log::{Class, sample::Sample};
 
     use super::super::tests::opened;
     use super::*;
@@ -308,8 +390,77 @@ mod tests {
         let found = row(&deltas, "TTFT p99");
         assert_eq!(found.baseline, Some(ttft(&baseline)));
         assert_eq!(found.shown, Some(ttft(&shown)));
-        assert!(deltas.setup.contains(&("requests planned", "300".into(), "200".into())));
+        let planned = deltas.setup.iter().find(|one| one.what == "requests planned");
+        let planned = planned.map(|one| (&*one.base, &*one.new));
+        assert_eq!(planned, Some(("300", "200")));
+        assert!(deltas.pairing.starts_with("Not paired, "), "{}", deltas.pairing);
+        assert!(deltas.moved.iter().all(|one| one.test == "Mann and Whitney"));
         assert!(deltas.rows.iter().all(|row| row.name != "met all goals"));
+    }
+
+    /// A run of 80 requests of one plan, whose answers come so much later.
+    fn late(by: i64) -> Arc<OpenedRun> {
+        let mut sample = Sample::new();
+        for k in 0..80 {
+            let sent = sample.send(k * 1_000_000);
+            let first = (k + 20 + k * k % 61) * 1_000_000 + by;
+            sample.chunks(sent, &[first, first + 9_000_000]);
+            sample.done(sent, first + 9_000_000, Class::Ok);
+        }
+        let run = Run::read(&sample.bytes()).expect("a log");
+        Arc::new(OpenedRun::new("late.beat".into(), 0, run))
+    }
+
+    #[test]
+    fn runs_of_one_plan_are_paired_with_the_figures_of_onbeat_compare() {
+        let (baseline, shown) = (late(0), late(1_000_000));
+        let deltas = Deltas::of(&baseline, &shown, &Selection::default(), &Goals::default());
+        assert_eq!(deltas.pairing, "Paired by request, 80 pairs: same trace and same plan.");
+        let [base, new] = [&baseline, &shown].map(|opened| compare::Subject {
+            name: "late.beat",
+            run: &opened.run,
+            report: opened.report(),
+        });
+        let against = compare::against(base, new, &Goals::default());
+        for (name, key) in [("TTFT p50", "ttft_ms.p50"), ("end to end p90", "e2e_ms.p90")] {
+            let figure = against.figures.iter().find(|one| one.name == key).expect("a figure");
+            let (low, high) = figure.difference_interval.expect("enough requests");
+            let found = row(&deltas, name);
+            assert_eq!(found.interval, Some(Written::Time.interval(low * 1e6, high * 1e6)));
+            assert_eq!(found.verdict, Verdict::Worse, "{found:?}");
+        }
+        let moved = &deltas.moved[0];
+        assert_eq!((moved.name, &*moved.larger, moved.test), {
+            ("TTFT", "100 %", "Wilcoxon, by request")
+        });
+        assert_eq!(moved.chance, "p < 0.0001");
+    }
+
+    #[test]
+    fn pairs_are_those_that_are_chosen_in_both() {
+        let (baseline, shown) = (late(0), late(1_000_000));
+        let filter = crate::filter::Filter::parse("ttft > 50ms").expect("a filter");
+        let selection = Selection { range: None, filter: Some(Arc::new(filter)) };
+        let both = |i: &u32| baseline.chosen(&selection).contains(i);
+        let pairs = shown.chosen(&selection).iter().filter(|i| both(i)).count();
+        assert!((10..70).contains(&pairs), "{pairs}");
+        let deltas = Deltas::of(&baseline, &shown, &selection, &Goals::default());
+        assert!(deltas.pairing.starts_with(&format!("Paired by request, {pairs} pairs: ")));
+        let ttft = |run: &OpenedRun| {
+            let report = run.report_of(&selection, &ReportOptions::default());
+            Some(quantity::measured(report.latency.ttft_ms.expect("some").p50 * 1e6))
+        };
+        let found = row(&deltas, "TTFT p50");
+        assert_eq!((&found.baseline, &found.shown), (&ttft(&baseline), &ttft(&shown)));
+    }
+
+    #[test]
+    fn what_was_cached_has_an_interval() {
+        let deltas =
+            Deltas::of(&opened(1, 300), &opened(2, 200), &Selection::default(), &Goals::default());
+        for name in ["ideal hit rate", "reported hit rate"] {
+            assert!(row(&deltas, name).interval.is_some(), "{name}");
+        }
     }
 
     #[test]

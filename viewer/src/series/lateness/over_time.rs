@@ -24,6 +24,7 @@ use crate::series::picture::{
     Band, Cell, Density, Heading, HeightAxis, Line, Look, MarkGroup, Marks, Picture, Readout, Rows,
     Steps, seconds, staircase,
 };
+use crate::series::timeline::shades::PALEST;
 use crate::series::{STEPS, filtered, nothing_passes, with_margin, within_run};
 use crate::state::{Scale, TimeRange};
 use crate::theme::data_colour;
@@ -279,7 +280,9 @@ fn line(
     }
 }
 
-/// Host stalls of all cores as spans.
+/// Host stalls of all cores as spans. Those that are shorter than a pixel, or lie so close that
+/// they are one span, are paler: a hundred short ones are not to look like a host that was away all
+/// the time.
 fn spans(opened: &OpenedRun, view: TimeRange, wide: TimeRange, bounds: (f64, f64)) -> Vec<Band> {
     let pixel = (view.span() / SPANS).max(1);
     let mut stalls: Vec<(i64, i64)> = opened
@@ -287,24 +290,35 @@ fn spans(opened: &OpenedRun, view: TimeRange, wide: TimeRange, bounds: (f64, f64
         .stalls
         .all()
         .iter()
-        .map(|stall| (stall.start.0, stall.end().0.max(stall.start.0.saturating_add(pixel))))
-        .filter(|&(start, end)| start < wide.end.0 && end > wide.start.0)
+        .map(|stall| (stall.start.0, stall.end().0))
+        .filter(|&(start, end)| {
+            start < wide.end.0 && end.max(start.saturating_add(pixel)) > wide.start.0
+        })
         .collect();
     stalls.sort_unstable();
-    let mut merged: Vec<(i64, i64)> = Vec::new();
+    // Where each span begins and ends, and how much of it was stalled.
+    let mut merged: Vec<(i64, i64, i64)> = Vec::new();
     for (start, end) in stalls {
+        let (length, least) = (end.saturating_sub(start), start.saturating_add(pixel));
         match merged.last_mut() {
-            Some(last) if start <= last.1.saturating_add(pixel) => last.1 = last.1.max(end),
-            _ => merged.push((start, end)),
+            Some(last) if start <= last.1.saturating_add(pixel) => {
+                last.1 = last.1.max(end.max(least));
+                last.2 = last.2.saturating_add(length);
+            }
+            _ => merged.push((start, end.max(least), length)),
         }
     }
-    let band = |(start, end): (i64, i64)| Band {
-        name: "host stall",
-        colour: data_colour::VERMILLION,
-        strength: TINT,
-        xs: vec![seconds(RunNanos(start)), seconds(RunNanos(end))],
-        low: vec![bounds.0; 2],
-        high: vec![bounds.1; 2],
+    let band = |(start, end, stalled): (i64, i64, i64)| {
+        #[expect(clippy::cast_possible_truncation, reason = "a share of one")]
+        let share = (stalled as f64 / end.saturating_sub(start).max(1) as f64) as f32;
+        Band {
+            name: "host stall",
+            colour: data_colour::VERMILLION,
+            strength: TINT * share.clamp(PALEST, 1.0),
+            xs: vec![seconds(RunNanos(start)), seconds(RunNanos(end))],
+            low: vec![bounds.0; 2],
+            high: vec![bounds.1; 2],
+        }
     };
     merged.into_iter().map(band).collect()
 }
@@ -430,6 +444,24 @@ mod tests {
             }
             assert!(shown.bands.windows(2).all(|pair| pair[0].xs[1] < pair[1].xs[0]));
         }
+    }
+
+    #[test]
+    fn short_stalls_are_paler_than_long_ones() {
+        let mut sample = Sample::new();
+        sample.send(0);
+        sample.send(10_000_000_000);
+        let mut stall = |start: i64, length_ns: u64| {
+            let start = RunNanos(start);
+            sample.push(CoreIndex(0), Record::Stall { start, length_ns });
+        };
+        (0..200).for_each(|k| stall(k * 10_000_000, 80_000));
+        stall(6_000_000_000, 900_000_000);
+        let opened = opened(&sample.bytes());
+        let bands = picture(&opened, opened.whole(), None, Scale::Log).bands;
+        let (last, others) = bands.split_last().expect("stalls");
+        assert_eq!(last.strength, TINT);
+        assert!(others.iter().all(|band| band.strength == TINT * PALEST), "{others:?}");
     }
 
     #[test]

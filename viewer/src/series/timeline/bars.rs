@@ -12,11 +12,12 @@ use onbeat_shared::{
         held::Wait,
         phases::{Phases, phases},
     },
-    run::{Left, Stall},
+    run::Left,
     units::{CoreIndex, RunNanos, SessionIndex},
 };
 
 use super::lanes::{self, Lanes, ROWS_MAX};
+use super::shades::{self, Shade};
 use crate::fate::Fate;
 use crate::opened::OpenedRun;
 use crate::quantity;
@@ -31,8 +32,6 @@ const POINTS_PER_STEP: f64 = 4.0;
 const POINTS_PER_TICK: f64 = 5.0;
 /// Most chunk ticks of all lanes together.
 const TICKS_MAX: usize = 8_000;
-/// Most stalls of a core that are shaded one by one.
-const STALLS_MAX: usize = 400;
 
 /// The stretch of time in sight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +59,7 @@ pub struct Shown {
     /// What they show.
     pub rows: Vec<Lane>,
     /// When each core was stalled, by core.
-    pub stalls: Vec<(CoreIndex, Vec<TimeRange>)>,
+    pub stalls: Vec<(CoreIndex, Vec<Shade>)>,
     /// What occurs in it, for the legend.
     pub kinds: BTreeSet<Kind>,
     /// How this was made, in words.
@@ -225,7 +224,7 @@ pub fn shown(opened: &OpenedRun, lanes: Arc<Lanes>, window: Window, wanted: Rang
         })
         .collect();
     let empty = empty(opened, &lanes);
-    let stalls = stalls(opened, wide, window.per_point());
+    let stalls = shades::stalls(opened, wide, window.per_point());
     let mut kinds: BTreeSet<Kind> = rows.iter().flat_map(|lane| kinds(lane, window)).collect();
     if !stalls.is_empty() {
         kinds.insert(Kind::Stall);
@@ -449,33 +448,6 @@ fn strip(opened: &OpenedRun, requests: &[u32], window: Window, wide: TimeRange) 
         .collect();
     let peak = steps.iter().map(Step::total).fold(0.0, f32::max);
     Strip { start: wide.start, width, steps, peak, is_deep: false }
-}
-
-/// Each core's stalls near the view; those closer than a point are one.
-fn stalls(opened: &OpenedRun, wide: TimeRange, per_point: f64) -> Vec<(CoreIndex, Vec<TimeRange>)> {
-    let all = opened.run.stalls.all();
-    let mut cores = Vec::new();
-    for own in all.chunk_by(|a, b| a.core == b.core) {
-        let from = own.partition_point(|stall| stall.end() < wide.start);
-        let to = own.partition_point(|stall| stall.start < wide.end).max(from);
-        let mut spans: Vec<TimeRange> = Vec::new();
-        let few = to - from <= STALLS_MAX;
-        for stall in &own[from..to] {
-            let Stall { start, .. } = *stall;
-            let close = |last: &&mut TimeRange| {
-                let gap = start.0.saturating_sub(last.end.0) as f64;
-                gap <= if few { 0.0 } else { per_point }
-            };
-            match spans.last_mut().filter(close) {
-                Some(last) => last.end = last.end.max(stall.end()),
-                None => spans.push(TimeRange::between(start, stall.end())),
-            }
-        }
-        if let (Some(stall), false) = (own.first(), spans.is_empty()) {
-            cores.push((stall.core, spans));
-        }
-    }
-    cores
 }
 
 /// What occurs in a lane; phases that are too short to be seen do not.

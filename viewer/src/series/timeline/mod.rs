@@ -9,6 +9,7 @@ pub mod bars;
 #[cfg(test)]
 mod checks;
 pub mod lanes;
+pub mod shades;
 pub mod words;
 
 use std::sync::{Arc, OnceLock};
