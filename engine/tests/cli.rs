@@ -189,6 +189,32 @@ fn a_stage_of_loading_that_goes_on_is_not_waited_for() {
     }
 }
 
+#[test]
+fn a_log_that_has_not_begun_goes_along_with_the_program() {
+    let mock = MockProcess::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = write_trace(folder.path(), 10, 1);
+    // Who is asked for metrics over TLS and says nothing is waited for, when the log is there.
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
+    let url = format!("https://{}", silent.local_addr().expect("it is bound"));
+    let more = ["--scrape", &url, "--insecure", "--force"];
+    let files = || std::fs::read_dir(folder.path()).expect("a folder").count();
+    for earlier in [None, Some("precious")] {
+        let log = folder.path().join("run.beat");
+        earlier.iter().for_each(|words| std::fs::write(&log, words).expect("writable"));
+        let before = files();
+        let (child, _) = replay_with(folder.path(), &mock.url, &trace, &more);
+        let (_kept_open, _) = silent.accept().expect("it connects");
+        assert_eq!(files(), before + 1, "the new log");
+        let id = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it runs");
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+        assert_eq!(files(), before, "nothing half-written is left");
+        assert_eq!(std::fs::read_to_string(&log).ok().as_deref(), earlier);
+    }
+}
+
 /// Waits until a replay has a thread for signals.
 fn wait_until_it_listens(process: u32) {
     let has_it = || {

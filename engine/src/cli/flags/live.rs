@@ -30,6 +30,8 @@ pub struct LiveFlags {
     /// Ctrl-C ends it, and the exit code stays that of the run.
     #[arg(long, default_value = "0", value_name = "SECONDS", requires = "prometheus_port")]
     #[arg(value_parser = seconds_or_none)]
+    // It begins when the run is over, and says nothing about it.
+    #[serde(skip)]
     pub prometheus_linger_seconds: f64,
 
     /// Ask a vLLM or SGLang server for its own numbers beside the run and put them into the log:
