@@ -18,7 +18,7 @@ use crate::cli::{inputs, printing};
 use crate::clock::unix_ns;
 use crate::clock_state::{MAX_ERROR_NS, Trust};
 use crate::conductor::Watch;
-use crate::error::EngineError;
+use crate::error::{EngineError, output};
 use crate::live::LiveOptions;
 use crate::mock::{self, MockConfig};
 use crate::net::target::Target;
@@ -55,6 +55,8 @@ pub struct Args {
 /// # Errors
 /// When the mock cannot listen on loopback or the log cannot be written.
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
+    // Before a server is started and anything is said of a run.
+    output::check(&args.output, true)?;
     inputs::check_is_log(&args.output)?;
     let folder = Folder::new()?;
     let trace = folder.path.join(TRACE_NAME);

@@ -104,7 +104,7 @@ pub fn refused(action: &'static str, path: &Path, error: io::Error) -> EngineErr
             "its name has {} bytes, and a name has at most {NAME_BYTES_MAX}; name it shorter",
             grouped(name as u64)
         ),
-        _ => return EngineError::io(action, path, error),
+        _ => format!("{error}; name a place elsewhere"),
     };
     EngineError::Input(format!("could not {action} {shown}: {words}"))
 }
@@ -172,7 +172,9 @@ mod tests {
         assert!(words(io::ErrorKind::StorageFull).contains("make room"));
         assert!(words(io::ErrorKind::ReadOnlyFilesystem).contains("/some is read-only"));
         assert!(words(io::ErrorKind::PermissionDenied).contains("may not write in /some"));
-        assert!(words(io::ErrorKind::BrokenPipe).starts_with("could not create /some/where: "));
+        let words = words(io::ErrorKind::Other);
+        assert!(words.starts_with("could not create /some/where: "), "{words}");
+        assert!(words.ends_with("; name a place elsewhere"), "{words}");
     }
 
     #[test]

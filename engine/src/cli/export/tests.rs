@@ -273,6 +273,11 @@ fn what_a_log_lacks_is_said() {
              they are left out"
         );
     }
+    (args.tool, args.range) = (None, parse_range("1000..").ok());
+    let said = lacks(&args, &whole);
+    assert_eq!(said, ["no request was sent in --range, and the files have none"]);
+    args.range = parse_range("..1000").ok();
+    assert_eq!(lacks(&args, &whole), Vec::<String>::new());
     // All behind a damaged mark decodes, and yet somebody has written into the file.
     let mut marked = sample::log(1, 20);
     marked[0] ^= 1;
