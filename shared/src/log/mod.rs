@@ -157,6 +157,7 @@ mod sample_scraped;
 pub mod sample_users;
 pub(crate) mod scan;
 pub mod scraped;
+pub(crate) mod scraped_texts;
 pub mod start;
 pub mod together;
 pub mod user_facts;

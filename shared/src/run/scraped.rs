@@ -7,12 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::log::{SCRAPED_TEXT_BYTES_MAX, Scraped, SeriesKind};
+use crate::log::scraped_texts::{KNOWN_MAX, Texts};
+use crate::log::{Scraped, SeriesKind};
 use crate::units::RunNanos;
-
-/// Most texts, and most series, that are kept: a run's own are a few thousand at most, and a log
-/// that claims more is none of ours.
-const KNOWN_MAX: usize = 1 << 14;
 
 /// A value of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,16 +92,9 @@ impl Servers {
 /// What of it has been read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gathering {
-    texts: BTreeMap<u32, Parts>,
+    texts: Texts,
     series: BTreeMap<u32, (SeriesKind, Arc<Vec<Point>>)>,
     askings: Vec<Asked>,
-}
-
-/// A text as far as it is known.
-#[derive(Clone, Debug, Default)]
-struct Parts {
-    parts: u8,
-    known: BTreeMap<u8, Vec<u8>>,
 }
 
 /// An asking as the log has it.
@@ -125,12 +115,7 @@ impl Gathering {
     pub(super) fn take(&mut self, fact: &Scraped) {
         match *fact {
             Scraped::Text { number, part, parts, used, bytes } => {
-                if self.texts.len() == KNOWN_MAX && !self.texts.contains_key(&number) {
-                    return;
-                }
-                let text = self.texts.entry(number).or_default();
-                text.parts = parts;
-                text.known.entry(part).or_insert_with(|| bytes[..usize::from(used)].to_vec());
+                self.texts.take(number, (part, parts), &bytes[..usize::from(used)]);
             }
             Scraped::Value { series, time, within_ns, kind, value } => {
                 if self.series.len() == KNOWN_MAX && !self.series.contains_key(&series) {
@@ -175,7 +160,7 @@ impl Gathering {
                 sources.len() - 1
             })
         };
-        let text = |number: u32| self.texts.get(&number).and_then(Parts::whole);
+        let text = |number: u32| self.texts.whole(number);
         let unknown = || "unknown".to_owned();
         let mut askings: Vec<Asking> = Vec::with_capacity(self.askings.len());
         let mut known: BTreeMap<u32, usize> = BTreeMap::new();
@@ -216,17 +201,6 @@ impl Gathering {
         }
         series.sort_by(|a, b| (a.source, &a.name, &a.labels).cmp(&(b.source, &b.name, &b.labels)));
         Some(Arc::new(Servers { sources, series, askings }))
-    }
-}
-
-impl Parts {
-    /// The text, if all of it is known.
-    fn whole(&self) -> Option<String> {
-        let parts = (0..self.parts).map(|part| self.known.get(&part));
-        let known = parts.collect::<Option<Vec<_>>>()?;
-        let bytes: Vec<u8> = known.into_iter().flatten().copied().collect();
-        debug_assert!(bytes.len() <= 6 * SCRAPED_TEXT_BYTES_MAX, "255 parts of 24 bytes at most");
-        (self.parts > 0).then(|| String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 

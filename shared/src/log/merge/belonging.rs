@@ -11,11 +11,17 @@ use crate::log::Merged;
 /// Differences that are named.
 const NAMED_MAX: usize = 4;
 
-/// What may differ between shards: what is of the machine and not of the run.
+/// What may differ between shards: what is of the machine and not of the run. That is what another
+/// machine needs otherwise (its ports, CPUs, files), and what changes nothing that is sent or when.
 const OF_THE_MACHINE: &[&[&str]] = &[
     &["machines"],
     &["addresses"],
     &["trace", "trace"],
+    &["users", "skip_graphs"],
+    &["users", "no_color"],
+    &["server", "wait_for_model_timeout"],
+    &["server", "wait_for_model_interval"],
+    &["server", "unix_socket"],
     &["server", "local_addresses"],
     &["server", "driver"],
     &["server", "cacert"],
@@ -23,14 +29,18 @@ const OF_THE_MACHINE: &[&[&str]] = &[
     &["server", "key"],
     &["requests", "api_key_file"],
     &["requests", "render_budget"],
+    &["requests", "render_threads"],
     &["run", "cores"],
     &["run", "pacing"],
     &["run", "lock_memory"],
     &["run", "realtime"],
     &["run", "numa_local"],
+    &["run", "drain_seconds"],
     &["run", "force"],
+    &["run", "failed_request_threshold"],
     &["run", "verbose"],
     &["run", "ui"],
+    &["live"],
 ];
 
 /// Refuses what does not belong together; the shards that are missing.
@@ -247,4 +257,49 @@ fn compare<'a>(one: &'a Value, other: &'a Value, path: &mut Vec<&'a str>, found:
 /// The begin of a digest.
 fn short(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The schema of all options that a log has, resolved.
+    fn declared(path: &[&str]) -> bool {
+        let schema = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/manifest.schema.json"));
+        let schema: Value = serde_json::from_str(schema).expect("JSON");
+        let mut at = &schema["$defs"]["Config"];
+        for name in path {
+            at = &at["properties"][name];
+            if let Some(of) = at["$ref"].as_str() {
+                at = &schema["$defs"][of.trim_start_matches("#/$defs/")];
+            }
+        }
+        at.is_object()
+    }
+
+    #[test]
+    fn what_is_of_the_machine_is_an_option_that_there_is() {
+        for path in OF_THE_MACHINE {
+            assert!(declared(path), "{path:?}");
+        }
+        assert!(!declared(&["run", "none"]));
+    }
+
+    #[test]
+    fn what_is_of_the_machine_may_differ_and_nothing_else() {
+        let with = |path: &[&str], value: &str| {
+            let leaf = Value::from(value);
+            path.iter().rev().fold(leaf, |inner, name| serde_json::json!({ *name: inner }))
+        };
+        for path in OF_THE_MACHINE {
+            let (one, other) = (with(path, "a"), with(path, "b"));
+            assert_eq!(differences(&one, &other), Vec::<String>::new(), "{path:?}");
+        }
+        for path in [["live", "prometheus_port"], ["live", "scrape"], ["live", "scrape_interval"]] {
+            assert!(differences(&with(&path, "a"), &with(&path, "b")).is_empty(), "{path:?}");
+        }
+        for path in [["schedule", "tile"], ["server", "url"], ["requests", "model"]] {
+            assert_eq!(differences(&with(&path, "a"), &with(&path, "b")).len(), 1, "{path:?}");
+        }
+    }
 }

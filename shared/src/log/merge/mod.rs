@@ -14,6 +14,7 @@ mod cursor;
 mod documents;
 mod packing;
 mod records;
+mod scraped;
 mod survey;
 mod tables;
 #[cfg(test)]
@@ -93,9 +94,11 @@ pub fn merge(
     } else {
         tables::prefixes(&sources, &places, &manifest, out)?;
     }
+    let (texts, told) = scraped::choose(&logs);
+    warnings.extend(told);
     let mut conductor = Packing::records(out);
     for (at, source) in sources.iter().enumerate() {
-        let part = records::Part::new(&logs[at], &manifest, at);
+        let part = records::Part::new(&logs[at], &manifest, at, &texts[at]);
         records::copy(source, &part, &mut places[at], &mut conductor)?;
     }
     users::assessments(&logs, &mut conductor).map_err(MergeError::Write)?;

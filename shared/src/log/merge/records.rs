@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use super::packing::Packing;
+use super::scraped::{self, Numbers};
 use super::survey::Survey;
 use super::tables::{Places, core_of};
 use super::{MergeError, Source};
@@ -14,11 +15,18 @@ pub(super) struct Part<'a> {
     manifest: &'a Manifest,
     place: usize,
     name: &'a str,
+    /// Texts of servers that are taken from this log.
+    texts: &'a Numbers,
 }
 
 impl<'a> Part<'a> {
-    pub(super) fn new(log: &'a Survey, manifest: &'a Manifest, place: usize) -> Self {
-        Self { manifest, place, name: &log.name }
+    pub(super) fn new(
+        log: &'a Survey,
+        manifest: &'a Manifest,
+        place: usize,
+        texts: &'a Numbers,
+    ) -> Self {
+        Self { manifest, place, name: &log.name, texts }
     }
 }
 
@@ -37,8 +45,7 @@ pub(super) fn copy(
         payload.clear();
         let found = cursor.next(|item| {
             let Item::Records(block) = item else { return None };
-            let records =
-                block.raw().filter_map(|bytes| renumbered(bytes, places, part.place == 0));
+            let records = block.raw().filter_map(|bytes| renumbered(bytes, places, part.texts));
             records.for_each(|record| payload.extend_from_slice(&record));
             Some((block.core, block.sequence))
         })?;
@@ -63,12 +70,11 @@ pub(super) fn copy(
 fn renumbered(
     bytes: &[u8; RECORD_BYTES],
     places: &Places,
-    is_first: bool,
+    texts: &Numbers,
 ) -> Option<[u8; RECORD_BYTES]> {
     let record = match Record::decode(bytes)? {
         Record::Assessment { .. } => return None,
-        // All shards ask the same servers: what the first one was told stands for all.
-        Record::Scraped(_) => return is_first.then_some(*bytes),
+        Record::Scraped(fact) => Record::Scraped(scraped::renumbered(fact, texts)?),
         Record::Stall { .. }
         | Record::Connect { .. }
         | Record::Lost { .. }

@@ -1,6 +1,7 @@
 //! The first look at a log: what it says of itself, how it is numbered, and what is wrong with it.
 
 use super::cursor::Cursor;
+use super::scraped::Heard;
 use super::users::Lives;
 use super::{MergeError, Source};
 use crate::log::prefix_rows::STRETCH_ROW_BYTES;
@@ -28,6 +29,8 @@ pub(super) struct Survey {
     /// What of the part before the records cannot be read.
     pub(super) broken: Option<&'static str>,
     pub(super) lives: Lives,
+    /// What servers said of themselves.
+    pub(super) heard: Heard,
 }
 
 impl Survey {
@@ -51,6 +54,7 @@ impl Survey {
             header_damaged: looking.header_damaged,
             broken: looking.broken,
             lives: looking.lives,
+            heard: looking.heard,
             manifest: *manifest,
         })
     }
@@ -81,6 +85,7 @@ struct Looking {
     broken: Option<&'static str>,
     begun: bool,
     lives: Lives,
+    heard: Heard,
 }
 
 impl Looking {
@@ -122,7 +127,9 @@ impl Looking {
 
     fn records(&mut self, block: &RecordBlock<'_>) {
         self.begun = true;
-        if block.core != CoreIndex::CONDUCTOR {
+        if block.core == CoreIndex::CONDUCTOR {
+            self.heard.look(block);
+        } else {
             self.cores = self.cores.max(block.core.0.saturating_add(1));
         }
         let is_of_users = self.manifest.as_ref().is_some_and(|manifest| manifest.users.is_some());

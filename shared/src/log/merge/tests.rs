@@ -6,11 +6,13 @@ use proptest::prelude::{prop_assert_eq, proptest};
 
 use super::{MergeError, Outcome, Source, merge};
 use crate::log::sample::{self, Sample};
+use crate::log::scraped::{number_of, text_records};
 use crate::log::{
-    ClockState, Host, PathRow, PlanRow, Record, RecordedRow, ShardFacts, Start, sample_users,
+    ClockState, Host, PathRow, PlanRow, Record, RecordedRow, Scraped, SeriesKind, ShardFacts,
+    Start, sample_users,
 };
 use crate::run::{Run, State};
-use crate::units::{CoreIndex, RequestIndex, SessionIndex};
+use crate::units::{CoreIndex, RequestIndex, RunNanos, SessionIndex};
 
 const ZERO: u64 = 1_767_323_045_000_000_000;
 
@@ -312,6 +314,79 @@ fn a_damaged_header_is_said() {
         let run = Run::read(&logs[1]).expect("readable");
         assert!(run.warnings[0].contains("file header is damaged"), "{:?}", run.warnings);
     }
+}
+
+/// Lets a shard ask a source each second, with one series whose value is its own; `step` is added
+/// to the numbers of texts, as where another text had the number.
+fn ask(shard: &mut Sample, source: &str, seconds: std::ops::Range<i64>, value: f64, step: u32) {
+    let series = format!("{source} queue{{a=\"b c\"}}");
+    let number = |text: &str| number_of(text).wrapping_add(step);
+    let mut push = |fact| shard.push(CoreIndex::CONDUCTOR, fact);
+    for text in [source, &series, "no answer"] {
+        text_records(number(text), text).for_each(&mut push);
+    }
+    for second in seconds {
+        let time = RunNanos(second * 1_000_000_000);
+        let failed = second == 5;
+        if !failed {
+            let (kind, series) = (SeriesKind::Gauge, number(&series));
+            push(Record::Scraped(Scraped::Value { series, time, within_ns: 1, kind, value }));
+        }
+        push(Record::Scraped(Scraped::Asked {
+            source: number(source),
+            start: time,
+            end: time,
+            status: Some(200),
+            values: 1,
+            left_out: 0,
+            impossible: 0,
+            failure: failed.then(|| number("no answer")),
+        }));
+    }
+}
+
+/// Of each series of a merged run: its source, how many values, and the one they all have.
+fn heard(logs: &[Sample]) -> (Vec<(String, usize, f64)>, usize, Vec<String>) {
+    let logs: Vec<Vec<u8>> = logs.iter().map(Sample::bytes).collect();
+    let (bytes, outcome) = merged_bytes(&logs, false).expect("they belong together");
+    let run = Run::read(&bytes).expect("a log");
+    let servers = run.servers.as_deref().expect("somebody was asked");
+    let series = servers.series.iter().map(|series| {
+        let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+        assert!(values.iter().all(|&value| value == values[0]), "one log's alone: {values:?}");
+        assert_eq!((series.name.as_str(), series.labels.as_str()), ("queue", "{a=\"b c\"}"));
+        (servers.sources[series.source].clone(), values.len(), values[0])
+    });
+    let failed = servers.askings.iter().filter_map(|asking| asking.failure.as_deref());
+    failed.clone().for_each(|words| assert_eq!(words, "no answer"));
+    (series.collect(), failed.count(), outcome.warnings)
+}
+
+#[test]
+fn what_a_server_said_is_kept_of_the_shard_that_heard_most_of_it() {
+    let mut logs = shards(&sample::sample(1, 40), 3);
+    ask(&mut logs[0], "http://a/metrics", 0..3, 1.0, 0);
+    ask(&mut logs[1], "http://a/metrics", 0..9, 2.0, 7);
+    let (series, failed, told) = heard(&logs);
+    assert_eq!((series, failed), (vec![("http://a/metrics".to_owned(), 8, 2.0)], 1));
+    let words = "http://a/metrics was asked by 2 shards: what it said of itself is kept of 1.beat \
+                 alone, which has most of it (8 answers over 6.0 s)";
+    assert_eq!(told, [words]);
+}
+
+#[test]
+fn each_server_is_heard_whichever_shard_asked_it() {
+    let mut logs = shards(&sample::sample(1, 40), 3);
+    ask(&mut logs[1], "http://b/metrics", 0..9, 2.0, 0);
+    let of_b = || ("http://b/metrics".to_owned(), 8, 2.0);
+    assert_eq!(heard(&logs), (vec![of_b()], 1, vec![]), "one shard asks for all");
+    // Texts of this one have the numbers that those of the other have, and must not get its values.
+    let step = number_of("http://b/metrics").wrapping_sub(number_of("http://a/metrics"));
+    ask(&mut logs[2], "http://a/metrics", 0..4, 3.0, step);
+    let of_a = ("http://a/metrics".to_owned(), 4, 3.0);
+    let (mut series, failed, told) = heard(&logs);
+    series.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!((series, failed, told), (vec![of_a, of_b()], 1, vec![]));
 }
 
 #[test]
