@@ -23,4 +23,8 @@ fn a_killed_run_leaves_a_log_that_lacks_its_end_and_invents_nothing() {
 fn a_full_disk_keeps_no_request_back_and_the_log_says_what_it_has() {
     let told = disk::full(&product(), &Noting::start());
     assert_eq!(disk::check_full(&told), Ok(()));
+    #[expect(clippy::print_stderr, reason = "a figure that is no verdict on a machine")]
+    {
+        eprintln!("full disk: {}", disk::lateness_in_words(told.run.as_ref().expect("a log")));
+    }
 }

@@ -13,7 +13,7 @@ use onbeat::replayer::counters::Snapshot;
 use onbeat_shared::log::Class;
 use onbeat_shared::run::Run;
 use rustix::process::{Pid, Signal, kill_process};
-use tests::hardship::{Noting, Product};
+use tests::hardship::{Noting, Product, disk};
 use tests::scripted::{LAST_ANSWER, Scripted, answer, good_stream, request};
 use tests::torture::Rack;
 use tests::{Scenario, drivers, ends, mooncake};
@@ -335,6 +335,11 @@ fn stopped_writer(driver: &str, requests: usize) -> Result<bool, String> {
     assert!(matches!(code, Some(0 | 3)), "{code:?}");
     assert!(run.is_whole() && run.losses.is_empty(), "{:?}", run.warnings);
     assert_eq!((sent(&run), count(&run, Class::Ok)), (requests, requests));
+    assert_eq!(disk::check_lateness(&run), Ok(()), "{driver}");
+    #[expect(clippy::print_stderr, reason = "a figure that is no verdict on a machine")]
+    {
+        eprintln!("writer stopped, {driver}: {}", disk::lateness_in_words(&run));
+    }
     if early < requests {
         assert!(written <= early, "{driver}: {written} were written of {early} while it stood");
     }

@@ -111,7 +111,10 @@ pub fn check_full(told: &Told) -> Result<(), String> {
         return Err(format!("{} requests arrived, {kept} are in the log", told.arrived));
     }
     // A log without a footer claims no number of records.
-    if run.footer.is_some() { Err("it claims to be whole".to_owned()) } else { Ok(()) }
+    if run.footer.is_some() {
+        return Err("it claims to be whole".to_owned());
+    }
+    check_lateness(run)
 }
 
 /// Whether a run on a slow disk sent everything and has all of it in its log.
@@ -126,11 +129,38 @@ pub fn check_slow(told: &Told) -> Result<(), String> {
         let arrived = told.arrived;
         return Err(format!("exit code {:?}, {arrived} arrived, {kept} in the log", told.code));
     }
-    if run.losses.is_empty() && run.warnings.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("{} losses, {:?}", run.losses.len(), run.warnings))
+    if !run.losses.is_empty() || !run.warnings.is_empty() {
+        return Err(format!("{} losses, {:?}", run.losses.len(), run.warnings));
     }
+    check_lateness(run)
+}
+
+/// Half of the time that a slow disk stands still: no busy machine makes a request so late, and
+/// whoever waits for the disk is later.
+const LATE_NS_MAX: i64 = 1_000_000_000;
+
+/// Whether every request that the log knows left without having waited for a disk. The time that
+/// the host kept a core from running is not counted.
+///
+/// # Errors
+/// Which did not.
+pub fn check_lateness(run: &Run) -> Result<(), String> {
+    for i in 0..run.plan.len() {
+        let (Some(due), Some(sent)) = (run.plan[i].due, run.requests.sent(i)) else { continue };
+        let stalled = run.requests.core(i).map_or(0, |core| run.stalls.stalled_ns(core, due, sent));
+        let late = (sent.0 - due.0).saturating_sub_unsigned(stalled);
+        if late > LATE_NS_MAX {
+            return Err(format!("request {i} left {} ms late", late / 1_000_000));
+        }
+    }
+    Ok(())
+}
+
+/// How late requests were, in words.
+#[must_use]
+pub fn lateness_in_words(run: &Run) -> String {
+    let [half, most, worst] = lateness(run).map(|ns| ns as f64 / 1e3);
+    format!("lateness p50 {half:.1} µs, p99 {most:.1} µs, worst {worst:.1} µs")
 }
 
 /// Lateness of requests that the log knows (ns): half of them, one in a hundred, the worst.

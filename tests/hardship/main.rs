@@ -70,13 +70,12 @@ fn tell(told: Option<Told>, check: fn(&Told) -> Result<(), String>) -> bool {
     };
     println!("exit code {:?}, {} requests arrived\n{}", told.code, told.arrived, told.words);
     let Some(run) = &told.run else { return false };
-    let [half, most, worst] = disk::lateness(run).map(|ns| ns as f64 / 1e3);
     let lost: u64 = run.losses.iter().map(|loss| loss.count).sum();
     println!(
-        "the log: {:?}, {} requests sent, {lost} records said to be lost, lateness p50 {half:.1} \
-         µs, p99 {most:.1} µs, worst {worst:.1} µs\n{:?}",
+        "the log: {:?}, {} requests sent, {lost} records said to be lost, {}\n{:?}",
         run.state,
         (0..run.plan.len()).filter(|&i| run.requests.was_sent(i)).count(),
+        disk::lateness_in_words(run),
         run.warnings
     );
     let wrong = check(&told).err();
