@@ -8,6 +8,7 @@ use super::super::Subject;
 use super::answer::every_way;
 use super::expected::{Expected, Name};
 use super::grammar;
+use super::plain_events::plain_events;
 use super::told::{Behind, Told};
 
 /// What goes before a body that only the end of the connection ends.
@@ -77,36 +78,8 @@ pub(super) fn read_body(body: &[u8]) -> (Expected, Class) {
     (expected, class)
 }
 
-/// All events by the plainest means: one kind of line end, then line by line.
+/// All events by the plainest means.
 pub(super) fn split(stream: &[u8]) -> Vec<(Name, Vec<u8>)> {
-    let mut text: Vec<u8> = Vec::with_capacity(stream.len());
-    for (at, &byte) in stream.iter().enumerate() {
-        match byte {
-            b'\r' => text.push(b'\n'),
-            b'\n' if at > 0 && stream[at - 1] == b'\r' => {}
-            _ => text.push(byte),
-        }
-    }
-    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text);
-    let mut found = Vec::new();
-    let (mut name, mut data) = (Name::Message, None::<Vec<u8>>);
-    // The end of the stream stands for a missing line end and a missing empty line.
-    for line in text.split(|&byte| byte == b'\n').chain([&b""[..]]) {
-        let colon = line.iter().position(|&byte| byte == b':');
-        let (field, value) = colon.map_or((line, &b""[..]), |at| (&line[..at], &line[at + 1..]));
-        let value = value.strip_prefix(b" ").unwrap_or(value);
-        match field {
-            _ if line.is_empty() => {
-                found.extend(data.take().map(|data| (name, data)));
-                name = Name::Message;
-            }
-            b"data" => match &mut data {
-                Some(data) => data.extend_from_slice(&[b"\n", value].concat()),
-                None => data = Some(value.to_vec()),
-            },
-            b"event" => name = Name::of(value),
-            _ => {}
-        }
-    }
-    found
+    let events = plain_events(stream).into_iter();
+    events.map(|(name, data)| (Name::of(&name), data)).collect()
 }

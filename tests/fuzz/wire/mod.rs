@@ -15,6 +15,8 @@ mod expected;
 mod grammar;
 mod heads;
 mod hyper_client;
+#[path = "../../../engine/src/wire/plain_events.rs"]
+mod plain_events;
 mod told;
 mod tree;
 
