@@ -70,6 +70,7 @@ pub fn make_folder(folder: &Path) -> Result<Vec<PathBuf>, EngineError> {
 
 /// The system's refusal to make or write a file or folder, with what would be right.
 #[must_use]
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it on")]
 pub fn refused(action: &'static str, path: &Path, error: io::Error) -> EngineError {
     use io::ErrorKind as Kind;
     let shown = shown_path(path);

@@ -31,6 +31,7 @@ use columns::{
 use scraped::{scraped_columns, scraped_rows};
 
 use crate::log::Outcome;
+use crate::metrics::selection::Selection;
 use crate::metrics::slo::Goals;
 use crate::metrics::throughput::in_flight_at_send;
 use crate::run::{End, Run};
@@ -174,11 +175,12 @@ fn has_record(run: &Run, i: usize) -> bool {
     }
 }
 
-/// How many requests have no record in other tools' files because the log does not say how they
-/// ended.
+/// How many of the chosen requests have no record in other tools' files because the log does not
+/// say how they ended.
 #[must_use]
-pub fn without_end(run: &Run) -> u64 {
-    (0..run.requests.len()).filter(|&i| run.requests.end(i) == End::Open).count() as u64
+pub fn without_end(chosen: &Selection<'_>) -> u64 {
+    let requests = &chosen.run().requests;
+    chosen.requests().filter(|&i| requests.end(i) == End::Open).count() as u64
 }
 
 fn request_rows<'a>(
@@ -315,6 +317,7 @@ mod tests {
         ideal_set_tokens: - | -
         host: - | -
         shard: - | -
+        cpu: 0 | 0
         "#);
     }
 

@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(json["num_prompts"], 2);
         assert_eq!(json["errors"], json!(["", "http_429"]));
         assert_eq!(json["start_times"], json!([0.0, 0.01]));
-        assert_eq!(crate::export::without_end(&run), 1);
+        assert_eq!(crate::export::without_end(&Selection::new(&run, None)), 1);
     }
 
     #[test]

@@ -143,12 +143,11 @@ fn lacks(args: &Args, run: &Run) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if let Some(range) = args.range
-        && Selection::new(run, Some(range)).requests().next().is_none()
-    {
+    let chosen = Selection::new(run, args.range);
+    if args.range.is_some() && chosen.requests().next().is_none() {
         lacks.push("no request was sent in --range, and the files have none".to_owned());
     }
-    let open = without_end(run);
+    let open = without_end(&chosen);
     if open > 0 && matches!(args.tool, Some(Tool::Aiperf | Tool::VllmBench)) {
         lacks.push(format!(
             "{} {} sent and {} no end in the log: as neither a success nor a failure, {} left out",

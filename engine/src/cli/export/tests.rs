@@ -273,6 +273,8 @@ fn what_a_log_lacks_is_said() {
              they are left out"
         );
     }
+    args.range = parse_range("0.000000003..").ok();
+    assert!(lacks(&args, &killed())[1].starts_with("1 request was sent and has no end"));
     (args.tool, args.range) = (None, parse_range("1000..").ok());
     let said = lacks(&args, &whole);
     assert_eq!(said, ["no request was sent in --range, and the files have none"]);
