@@ -170,5 +170,8 @@ fn a_summary_of_outcomes_adds_up() {
     assert_eq!(ok, 10);
     assert_eq!(outcome.ran.conducted.counters.sent, 10);
     assert_eq!(outcome.ran.conducted.counters.ended, 10);
-    assert!(outcome.said.is_empty(), "nothing to warn of: {:?}", outcome.said);
+    // Other tests replay beside this one, and may be told of.
+    let others = |words: &&String| words.starts_with("another replay on this host");
+    let own: Vec<_> = outcome.said.iter().filter(|words| !others(words)).collect();
+    assert!(own.is_empty(), "nothing to warn of: {own:?}");
 }
