@@ -76,9 +76,9 @@ impl Subject for Columns {
 
     fn judge(&mut self, input: &[u8]) -> Result<(), String> {
         let path = self.place.write("t.parquet", input);
-        let mut options = TraceOptions::default();
-        // As a run reads it, without the thread of its own that the file's digest takes.
-        options.prompts_follow = mutation::dice_of(input).below(16) > 0;
+        // As a run reads it, mostly: without the thread of its own that the file's digest takes.
+        let prompts_follow = mutation::dice_of(input).below(16) > 0;
+        let options = TraceOptions { prompts_follow, ..TraceOptions::default() };
         memory::within(|| fair(&path, input, &read(&path, &options)))
     }
 }
