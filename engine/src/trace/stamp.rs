@@ -1,8 +1,9 @@
 //! What changes when a file is written to or replaced, to tell whether it is still the same one.
 //!
 //! A trace is read while others may write to it. Whoever reads it notes a [`Stamp`] first and looks
-//! again at the end: what was read in between is one state of the file, or it is refused. Who sets
-//! a file's times back on purpose is not found out.
+//! again at the end: what was read in between is one state of the file, or it is refused. Not found
+//! out are who sets a file's times back on purpose, and a single write that began before the file
+//! was opened and goes on meanwhile: the system notes a write's time when it begins.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
