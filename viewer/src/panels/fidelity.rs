@@ -24,7 +24,7 @@ const HEADING: f32 = 26.0;
 /// Least width of a number's words.
 const NUMBER_WIDTH: f32 = 250.0;
 /// About what a number and its words take in height.
-const NUMBER_HEIGHT: f32 = 96.0;
+const NUMBER_HEIGHT: f32 = 114.0;
 
 /// Draws the card; nothing while there is no report yet.
 pub(super) fn show(ui: &mut Ui, scene: &mut Scene<'_>) {

@@ -11,7 +11,7 @@ use crate::state::TimeRange;
 /// Most stalls of a core that are shaded one by one.
 const STALLS_MAX: usize = 400;
 /// The least of its shading that a stall has, however short it was.
-pub const PALEST: f32 = 0.4;
+pub const PALEST: f32 = 0.5;
 
 /// When a core was stalled, drawn as one.
 #[derive(Clone, Copy, Debug, PartialEq)]
