@@ -18,7 +18,8 @@ use crate::run::{CoreChoice, Wishes};
 #[derive(Clone, Debug, Args, Serialize, schemars::JsonSchema)]
 #[command(next_help_heading = "Run")]
 pub struct RunFlags {
-    /// Cores that send: `auto`, a number of them, or a list of CPUs like `2,3` or `4-7`.
+    /// Cores that send: `auto`, a number of them, or a list of CPUs like `2,3` or `4-7`. Unless
+    /// listed, CPUs on which no other replay of this host paces are taken first.
     #[arg(long, default_value = "auto", value_name = "N|LIST", value_parser = cores)]
     pub cores: CoresFlag,
 
@@ -57,7 +58,8 @@ pub struct RunFlags {
     #[arg(long, value_name = "N", value_parser = whole::<NonZero<u64>>)]
     pub stop_after_failures: Option<NonZero<u64>>,
 
-    /// The run log (default: run-TIME.beat in the artifact directory).
+    /// The run log; folders on the way to it are made (default: run-TIME.beat in the artifact
+    /// directory).
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
@@ -170,15 +172,15 @@ impl RunFlags {
         nanos(self.drain_seconds)
     }
 
-    /// Makes the folder that the log goes to, if the user named that and no file.
+    /// Makes the folder that the log goes to, if the user named one. It stays whatever becomes of
+    /// the run: other shards of it may be about to write there.
     ///
     /// # Errors
     /// When it cannot be made.
     pub fn make_folder(&self) -> Result<(), EngineError> {
-        let Some(folder) = self.artifact_dir.as_ref().filter(|_| self.output.is_none()) else {
-            return Ok(());
-        };
-        output::make_folder(folder).map(|_made| ())
+        let named = self.output.as_deref().and_then(Path::parent);
+        let folder = if self.output.is_some() { named } else { self.artifact_dir.as_deref() };
+        folder.map_or(Ok(()), |folder| output::make_folder(folder).map(|_made| ()))
     }
 
     /// The run log's path; `time` names it when the user did not. A run that goes on leaves it in
@@ -233,6 +235,32 @@ pub fn cores(text: &str) -> Result<CoresFlag, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folder_of_a_log_is_made_whichever_option_names_it() {
+        #[derive(Debug, clap::Parser)]
+        struct Only {
+            #[command(flatten)]
+            flags: RunFlags,
+        }
+        let flags = |words: [&str; 2]| {
+            let words = [&["onbeat"], &words[..]].concat();
+            <Only as clap::Parser>::try_parse_from(words).expect("parses").flags
+        };
+        let place = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| place.path().join(name).display().to_string();
+        flags(["--output", &at("runs/first/0.beat")]).make_folder().expect("made");
+        flags(["--output-dir", &at("runs/second")]).make_folder().expect("made");
+        assert!(
+            place.path().join("runs/first").is_dir() && place.path().join("runs/second").is_dir()
+        );
+        // Several shards make the same one.
+        flags(["--output", &at("runs/first/1.beat")]).make_folder().expect("there");
+        flags(["--output", "in-the-current-one.beat"]).make_folder().expect("nothing to make");
+        std::fs::write(at("file"), "precious").expect("room");
+        let error = flags(["--output", &at("file/0.beat")]).make_folder().expect_err("a file");
+        assert!(error.to_string().contains("is a file, and not a folder"), "{error}");
+    }
 
     #[test]
     fn cores_are_a_number_or_a_list() {

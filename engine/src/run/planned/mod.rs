@@ -3,12 +3,15 @@
 //! The whole plan is made first, with everything that is worked out of all of it; then the shard's
 //! part is taken, if there is one, and dealt to cores. Nothing is sent here.
 
+mod claims;
+
 use onbeat_shared::log::PrefixRows;
 use onbeat_shared::log::header::CacheSize;
 use onbeat_shared::log::plan_row::PlanRow;
 use onbeat_shared::trace::Trace;
 use onbeat_shared::units::NANOS_PER_SECOND;
 
+use self::claims::Claimed;
 use super::{CoreChoice, RunConfig};
 use crate::error::EngineError;
 use crate::limits::CORES_MAX;
@@ -21,7 +24,8 @@ const RATE_PER_CORE: usize = 10_000;
 /// What is sent, by which CPUs, and what the log says of the whole plan.
 pub(super) struct Planned {
     pub(super) plan: Plan,
-    pub(super) cpus: Vec<u16>,
+    /// Nobody else's where that can be had, for as long as this is kept.
+    pub(super) cpus: Claimed,
     /// Of the whole plan.
     pub(super) cache_curve: Vec<CacheSize>,
     /// Stretches of the whole plan, and paths of this machine's requests.
@@ -49,6 +53,7 @@ pub(super) fn plan(
         (Some(shard), None) => whole.shard(trace, shard)?,
     };
     let cpus = cpus(config, &plan.rows)?;
+    plan.warnings.extend(cpus.warning());
     // Who sends a template is decided during the run.
     if scripts.is_none() {
         plan.deal(trace, u16::try_from(cpus.len()).expect("a CPU set is far smaller"));
@@ -58,7 +63,7 @@ pub(super) fn plan(
 }
 
 /// The CPUs that send.
-fn cpus(config: &RunConfig, rows: &[PlanRow]) -> Result<Vec<u16>, EngineError> {
+fn cpus(config: &RunConfig, rows: &[PlanRow]) -> Result<Claimed, EngineError> {
     let allowed = affinity::allowed_cpus().map_err(|source| EngineError::Io {
         action: "ask which CPUs may be used",
         path: None,
@@ -69,10 +74,10 @@ fn cpus(config: &RunConfig, rows: &[PlanRow]) -> Result<Vec<u16>, EngineError> {
             let wanted = peak_rate(rows).div_ceil(RATE_PER_CORE);
             let most = config.max_connections.unwrap_or(CORES_MAX).clamp(1, CORES_MAX);
             let count = wanted.clamp(1, allowed.len().saturating_sub(1).clamp(1, most));
-            Ok(highest(&allowed, count))
+            Ok(Claimed::free_first(&from_the_highest(allowed), count))
         }
         CoreChoice::Count(count) if usize::from(*count) <= allowed.len() && *count > 0 => {
-            Ok(highest(&allowed, usize::from(*count)))
+            Ok(Claimed::free_first(&from_the_highest(allowed), usize::from(*count)))
         }
         CoreChoice::Count(count) => Err(CoreChoice::refused(usize::from(*count), allowed.len())),
         CoreChoice::List(cpus) => match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -80,13 +85,15 @@ fn cpus(config: &RunConfig, rows: &[PlanRow]) -> Result<Vec<u16>, EngineError> {
                 "--cores: this process may not use CPU {cpu}; it may use {allowed:?}"
             ))),
             None if cpus.is_empty() => Err(EngineError::Usage("--cores: name a CPU".into())),
-            None => Ok(cpus.clone()),
+            None => Ok(Claimed::all(cpus)),
         },
     }
 }
 
-fn highest(allowed: &[u16], count: usize) -> Vec<u16> {
-    allowed.iter().rev().take(count).copied().collect()
+/// Interrupts prefer the low ones.
+fn from_the_highest(mut allowed: Vec<u16>) -> Vec<u16> {
+    allowed.reverse();
+    allowed
 }
 
 /// The most requests due within any one second, counted in steps of a second.
