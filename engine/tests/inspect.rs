@@ -193,3 +193,43 @@ fn a_plan_of_conversations_says_who_waits_for_whom() {
     let words = text(&replay.stderr);
     assert!(words.contains("does not accept connections"), "only a server is missing: {words}");
 }
+
+/// What a plan prints of requests, by their numbers, and what it says.
+fn planned(options: &[&str], path: &Path) -> (Vec<u64>, String) {
+    let plan = onbeat(&[&["plan"], options].concat(), path);
+    assert!(plan.status.success(), "{options:?}: {}", text(&plan.stderr));
+    let number = |line: &str| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        line["request"].as_u64().expect("a number")
+    };
+    (text(&plan.stdout).lines().map(number).collect(), text(&plan.stderr))
+}
+
+#[test]
+fn a_plan_of_conversations_is_what_a_run_plays_and_all_its_shards_together() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conversations");
+    for filter in [&[][..], &["--min-requests", "4"], &["--max-context", "1000"]] {
+        let (whole, told) = planned(filter, &folder);
+        let of_one = [&["--shard", "0/1"][..], filter].concat();
+        assert_eq!(planned(&of_one, &folder).0, whole, "{filter:?}");
+        let of_shard = |shard: &str| planned(&[&["--shard", shard][..], filter].concat(), &folder);
+        let (first, said) = of_shard("0/2");
+        let mut both = [first, of_shard("1/2").0].concat();
+        both.sort_unstable();
+        assert_eq!(both, whole, "{filter:?}");
+        assert!(said.contains("left to other shards"), "{said}");
+        let option = filter.first().unwrap_or(&"--max-context");
+        assert!(told.contains(&format!("{} of 39 requests are planned: ", whole.len())), "{told}");
+        assert!(told.contains(option) && whole.len() < 39, "{told}");
+    }
+    // As a run does, it says what means nothing here; nobody counts requests for users.
+    let options = ["--request-count", "5", "--max-users", "3", "--max-context", "4000000"];
+    let (whole, told) = planned(&options, &folder);
+    assert_eq!(whole.len(), 39);
+    assert!(!told.contains("are planned: "), "{told}");
+    assert!(told.contains("--request-count changes nothing: users replay"), "{told}");
+    assert!(told.contains("a plan does not depend on --max-users"), "{told}");
+    let none = onbeat(&["plan", "--min-requests", "99"], &folder);
+    assert_eq!(none.status.code(), Some(1), "{}", text(&none.stderr));
+    assert!(text(&none.stderr).contains("no conversation may be played: "));
+}

@@ -62,13 +62,27 @@ pub struct Args {
 }
 
 /// Options of `replay` that a plan does not depend on: taken, so that a replay command can be shown
-/// as a plan by changing one word, and said to change nothing.
+/// as a plan by changing one word, and said to change nothing. Among them are those of users, of
+/// which a plan of an agentic trace depends on some.
 #[derive(Clone, Debug)]
 struct ReplayOnly {
+    /// The long names of those that were typed, with their dashes.
     given: Vec<String>,
-    /// What a user's bodies depend on.
     users: UserFlags,
 }
+
+/// Which options of users a plan depends on: who is left out, and what their bodies are.
+const OF_USERS: [&str; 9] = [
+    "min-requests",
+    "max-context",
+    "advance-min",
+    "advance-max",
+    "prompt-seed",
+    "warm-prefix-pct",
+    "reply-mode",
+    "stream-all",
+    "tool-role",
+];
 
 /// Prints a plan.
 ///
@@ -81,12 +95,20 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let mut trace = trace::read(path, &args.trace.options())?;
     let shard = args.shard.part(|name| std::env::var(name).ok())?;
     let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    if let (Some(agentic), Some(found)) = (&trace.recorded.agentic, plan::steps(&trace)) {
+    if let Some(agentic) = &trace.recorded.agentic {
+        tell_of_options(args, &trace);
         let users = args.unused.users.options(args.body.seed, &GoalFlags::default())?;
-        let scenes = args.bodies.then(|| steps::scenes(&trace, &users, render)).transpose()?;
-        let own = shard.map(|shard| steps::own(&trace, &users, shard)).transpose()?;
-        let shown = steps::Shown { scenes: scenes.as_ref(), own, limit };
-        return steps::run(&trace, agentic, &found, &shown, out);
+        let mut scripts = plan::scripts(&trace, &users.script)?;
+        if let Some(shard) = shard {
+            scripts.shard(&trace, shard)?;
+        }
+        let within = users.advance.max > 0.0;
+        let steps = plan::steps(&trace, &scripts, &users.script, within)?;
+        let texts = |render| steps::scenes(&trace, &scripts, &users, render);
+        let scenes = args.bodies.then(|| texts(render)).transpose()?;
+        let scenes = scenes.as_ref();
+        let shown = steps::Shown { scenes, scripts: &scripts, steps: &steps, limit };
+        return steps::run(&trace, agentic, &shown, out);
     }
     trace::check_scheduled(path, &trace)?;
     let synthesised = plan::synthesise(&mut trace, &options)?;
@@ -120,18 +142,23 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     }
 }
 
-/// Warnings, and how many rows are left out.
-fn tell_what_is_odd(args: &Args, trace: &Trace, plan: &Plan, synthesised: &[String]) {
+/// Warnings of the trace, and which of the options that were typed change nothing.
+fn tell_of_options(args: &Args, trace: &Trace) {
     for warning in &trace.warnings {
         tell(&warning.to_string());
     }
-    let given = flags::given(&args.trace, &args.timing, &args.cancel, &args.body);
+    let mut given = flags::given(&args.trace, &args.timing, &args.cancel, &args.body);
+    let shown = |name: &&String| is_shown(name.trim_start_matches("--"));
+    given.of_users = args.unused.given.iter().filter(shown).cloned().collect();
+    let typed = [args.timing.warnings(), args.body.warnings()].concat();
     let vain = trace::without_meaning(&given, trace);
-    let typed = [args.timing.warnings(), args.body.warnings(), vain].concat();
-    for warning in plan.warnings.iter().chain(synthesised).chain(&typed).chain(&args.unused.told())
-    {
-        tell(warning);
-    }
+    typed.iter().chain(&vain).chain(&args.unused.told()).for_each(|warning| tell(warning));
+}
+
+/// Warnings, and how many rows are left out.
+fn tell_what_is_odd(args: &Args, trace: &Trace, plan: &Plan, synthesised: &[String]) {
+    tell_of_options(args, trace);
+    plan.warnings.iter().chain(synthesised).for_each(|warning| tell(warning));
     let left_out = plan.left_out.words();
     if !left_out.is_empty() {
         let planned = plan.part.as_ref().map_or(plan.rows.len(), |part| part.planned as usize);
@@ -238,6 +265,11 @@ pub(crate) fn tell(words: &str) {
     let _unread = writeln!(io::stderr(), "onbeat: {}", printable(words));
 }
 
+/// Whether a plan of some trace depends on an option of `replay` that is not of the schedule.
+fn is_shown(name: &str) -> bool {
+    OF_USERS.contains(&name)
+}
+
 impl ReplayOnly {
     fn options() -> Command {
         let options = <RunFlags as clap::Args>::augment_args(Command::new("replay"));
@@ -250,7 +282,9 @@ impl ReplayOnly {
     }
 
     fn told(&self) -> Option<String> {
-        let given = self.given.join(", ");
+        let vain = |name: &&String| !is_shown(name.trim_start_matches("--"));
+        let given: Vec<&str> = self.given.iter().filter(vain).map(String::as_str).collect();
+        let given = given.join(", ");
         (!given.is_empty()).then(|| format!("a plan does not depend on {given}"))
     }
 }
@@ -258,7 +292,11 @@ impl ReplayOnly {
 impl clap::Args for ReplayOnly {
     fn augment_args(command: Command) -> Command {
         let options = Self::options();
-        command.args(options.get_arguments().map(|option| option.clone().hide(true)))
+        let hidden = |option: &clap::Arg| option.get_long().is_none_or(|name| !is_shown(name));
+        command.args(options.get_arguments().cloned().map(|option| {
+            let hidden = hidden(&option);
+            option.hide(hidden)
+        }))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -393,6 +431,18 @@ mod tests {
         assert!(told.contains("--url") && told.contains("--pacing"), "{told}");
         let help = Only::try_parse_from(["onbeat", "--help"]).expect_err("help").to_string();
         assert!(help.contains("--bodies") && !help.contains("--pacing"));
+    }
+
+    #[test]
+    fn options_of_users_that_a_plan_depends_on_are_in_its_help() {
+        let help = Only::try_parse_from(["onbeat", "--help"]).expect_err("help").to_string();
+        for name in OF_USERS {
+            assert!(help.contains(&format!("--{name}")), "{name}");
+        }
+        let words = ["onbeat", "t", "--max-context", "9", "--max-users", "3"];
+        let only = Only::try_parse_from(words).expect("parses");
+        let told = only.args.unused.told().expect("one");
+        assert!(told.contains("--max-users") && !told.contains("--max-context"), "{told}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! `onbeat plan` of an agentic trace: its requests and what each waits for, one JSON object a line.
 //!
-//! The keys and their order are those of any plan. `also_after` is there where a request waits for
-//! the ends of sub-agents, too. `due_ns` is 0 for what waits for nothing: when a conversation
+//! The keys and their order are those of any plan, and its requests are those that users of a run
+//! can come to: what they leave out is counted on stderr. A request's number is its place in the
+//! whole trace, as in a log. `also_after` is there where a request waits for the ends of
+//! sub-agents, too. `due_ns` is 0 for what waits for nothing: when a conversation
 //! starts is up to the users that replay it.
 
 use std::io::{self, BufWriter, Write};
@@ -13,7 +15,7 @@ use onbeat_shared::trace::agentic::Agentic;
 use crate::cli::plan::{Line, tell};
 use crate::cli::printing;
 use crate::error::EngineError;
-use crate::plan::{Shard, Steps, scripts};
+use crate::plan::{Scripts, Step, Steps};
 use crate::policy::options::UserOptions;
 use crate::render::RenderOptions;
 use crate::render::users::{SceneOptions, Scenes};
@@ -21,14 +23,21 @@ use crate::render::users::{SceneOptions, Scenes};
 /// The texts of bodies, as users of these options send them.
 ///
 /// # Errors
-/// When no conversation may be played, or the bodies cannot be written.
+/// When the bodies cannot be written.
 pub(super) fn scenes(
     trace: &Trace,
+    scripts: &Scripts,
     users: &UserOptions,
     render: RenderOptions,
 ) -> Result<Scenes, EngineError> {
-    let render = RenderOptions { seed: users.prompt_seed, ..render.for_trace(trace, false)? };
-    let scripts = scripts(trace, &users.script)?;
+    let render = render.for_trace(trace, false)?;
+    // As a run settles it, see `run::users`.
+    let render = RenderOptions {
+        seed: users.prompt_seed,
+        legacy_max_tokens: true,
+        generation: render.generation.for_model(&render.model),
+        ..render
+    };
     let options = SceneOptions {
         reply: users.reply,
         stream_all: users.stream_all,
@@ -37,7 +46,7 @@ pub(super) fn scenes(
         users: 0,
         players: 0,
     };
-    Ok(Scenes::new(trace, &scripts, &render, options)?)
+    Ok(Scenes::new(trace, scripts, &render, options)?)
 }
 
 /// What is printed of an agentic trace.
@@ -45,40 +54,36 @@ pub(super) fn scenes(
 pub(super) struct Shown<'a> {
     /// Where bodies come from, if they are shown.
     pub(super) scenes: Option<&'a Scenes>,
-    /// Of each request, whether this shard sends it; `None`: it sends all.
-    pub(super) own: Option<Vec<bool>>,
+    /// Which conversations are played, and why others are not.
+    pub(super) scripts: &'a Scripts,
+    /// What their requests wait for.
+    pub(super) steps: &'a Steps,
     /// At most so many requests.
     pub(super) limit: usize,
 }
 
 impl Shown<'_> {
     /// The requests.
-    fn of(&self, trace: &Trace) -> impl Iterator<Item = u32> {
-        let all = (0_u32..).take(trace.records.len());
-        let is_own = |&request: &u32| match &self.own {
-            Some(own) => own[request as usize],
-            None => true,
-        };
-        all.filter(is_own).take(self.limit)
+    fn of(&self) -> impl Iterator<Item = (u32, &Step)> {
+        let all = (0_u32..).zip(&self.steps.steps);
+        all.filter_map(|(request, step)| Some((request, step.as_ref()?))).take(self.limit)
     }
-}
 
-/// Of each request, whether users of this shard may come to it.
-///
-/// # Errors
-/// When no conversation may be played, or none is left for this shard.
-pub(super) fn own(
-    trace: &Trace,
-    users: &UserOptions,
-    shard: Shard,
-) -> Result<Vec<bool>, EngineError> {
-    let mut scripts = scripts(trace, &users.script)?;
-    scripts.shard(trace, shard)?;
-    let mut own = vec![false; trace.records.len()];
-    for script in scripts.scripts.iter().filter(|script| script.in_pool) {
-        script.records.clone().for_each(|record| own[record as usize] = true);
+    /// How many of the trace's requests there are, and why no more, if there are less.
+    fn left_out(&self) -> Option<String> {
+        let steps = &self.steps.steps;
+        let planned = steps.iter().flatten().count();
+        let mut why = self.scripts.pool.words();
+        if let beyond @ 1.. = self.steps.beyond {
+            let are = agreeing(beyond, "is", "are");
+            why.push(format!("{} {are} beyond --max-context", counted(beyond, "request")));
+        }
+        (!why.is_empty()).then(|| {
+            let requests = counted(steps.len() as u64, "request");
+            let are = agreeing(planned as u64, "is", "are");
+            format!("{planned} of {requests} {are} planned: {}", why.join(", "))
+        })
     }
-    Ok(own)
 }
 
 /// Prints the steps of an agentic trace, with their bodies where there are texts.
@@ -88,23 +93,21 @@ pub(super) fn own(
 pub(super) fn run(
     trace: &Trace,
     agentic: &Agentic,
-    steps: &Steps,
     shown: &Shown<'_>,
     out: &mut dyn Write,
 ) -> Result<u8, EngineError> {
-    for warning in &trace.warnings {
-        tell(&warning.to_string());
-    }
-    if steps.cut > 0 {
-        let (times, are) = (counted(steps.cut, "think time"), agreeing(steps.cut, "is", "are"));
+    shown.left_out().iter().for_each(|words| tell(words));
+    if let cut @ 1.. = shown.steps.cut {
+        let (times, are) = (counted(cut, "think time"), agreeing(cut, "is", "are"));
         tell(&format!("{times} {are} longer than the gap to fill: cut to it"));
     }
     tell("conversations are planned as they were recorded: options of time do not count");
-    if let Some(scenes) = shown.scenes {
-        tell_of_bodies(scenes, trace, shown);
+    let is_open = |scenes: &Scenes| shown.of().any(|(request, _)| scenes.is_open(request));
+    if shown.scenes.is_some_and(is_open) {
+        tell("prompts repeat the server's replies, which are yet to come: null stands for them");
     }
     let mut out = BufWriter::with_capacity(1 << 16, out);
-    match print(trace, agentic, steps, shown, &mut out).and_then(|()| out.flush()) {
+    match print(trace, agentic, shown, &mut out).and_then(|()| out.flush()) {
         // Whoever closed the pipe has read what it wanted.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         Err(error) => Err(printing(error)),
@@ -112,33 +115,16 @@ pub(super) fn run(
     }
 }
 
-fn tell_of_bodies(scenes: &Scenes, trace: &Trace, shown: &Shown<'_>) {
-    let shown = || shown.of(trace);
-    let unsent = shown().filter(|&record| !scenes.is_sent(record)).count() as u64;
-    if unsent > 0 {
-        tell(&format!(
-            "{} {} never sent (--max-context, --min-requests) and {} no body",
-            counted(unsent, "request"),
-            agreeing(unsent, "is", "are"),
-            agreeing(unsent, "has", "have")
-        ));
-    }
-    if shown().any(|record| scenes.is_sent(record) && scenes.is_open(record)) {
-        tell("prompts repeat the server's replies, which are yet to come: null stands for them");
-    }
-}
-
 fn print(
     trace: &Trace,
     agentic: &Agentic,
-    steps: &Steps,
     shown: &Shown<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut text = Vec::new();
     let mut hash_ids = Vec::new();
-    for request in shown.of(trace) {
-        let (record, step) = (&trace.records[request as usize], &steps.steps[request as usize]);
+    for (request, step) in shown.of() {
+        let record = &trace.records[request as usize];
         hash_ids.clear();
         hash_ids.extend(trace.blocks_of(record).iter());
         let file = trace.recorded.files.get(trace.recorded.file_of(request) as usize);
@@ -166,10 +152,7 @@ fn print(
             // The body is put in as it stands, so that its bytes are the ones that are sent.
             text.pop();
             text.extend_from_slice(b",\"body\":");
-            match scenes.is_sent(request) {
-                true => scenes.append_body(request, &mut text),
-                false => text.extend_from_slice(b"null"),
-            }
+            scenes.append_body(request, &mut text);
             text.push(b'}');
         }
         text.push(b'\n');
@@ -224,7 +207,8 @@ mod tests {
         assert_eq!(words(&lines[0]["body"]), [100]);
         assert_eq!(words(&lines[1]["body"]), [100, 9, 191]);
         assert_eq!(lines[1]["body"]["stream"], false);
-        assert_eq!(lines[2]["body"], Value::Null, "it is never sent");
+        assert_eq!(lines[1]["body"]["max_tokens"], 9, "as users ask");
+        assert_eq!(lines.len(), 2, "the last one is never sent");
         let live = printed("--bodies --max-context 300 --stream-all");
         assert_eq!(words(&live[1]["body"]), [100, 0, 191]);
         assert_eq!(live[1]["body"]["messages"][1]["content"], Value::Null);

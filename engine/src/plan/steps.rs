@@ -1,8 +1,10 @@
 //! Who waits for whom in an agentic trace: every request's predecessors and its think time.
 //!
 //! A view of the scripts that users play (see [`crate::plan::script`]) as a plan shows them: with
-//! think-only timing, without a longest delay, and all conversations. A request follows the one
-//! before it in its session. A sub-agent starts when it is reached: once the request before it has
+//! think-only timing and without a longest delay. Conversations that are not played are left out,
+//! and so is what nobody comes to: a request with more input than `--max-context` ends its part. A
+//! user that begins within its conversation may begin behind one. A request follows the one before
+//! it in its session. A sub-agent starts when it is reached: once the request before it has
 //! ended, side by side with its neighbours, and at once at the start of a conversation. What comes
 //! after sub-agents waits for the last request of each, too, and of those inside them; an empty one
 //! is passed over. Where a script counts from the start of the request before, the recorded time
@@ -13,7 +15,8 @@ use onbeat_shared::trace::Trace;
 use onbeat_shared::trace::agentic::Agentic;
 use onbeat_shared::units::RequestIndex;
 
-use crate::plan::script::{Cue, From, Script, ScriptOptions, Turn, all};
+use crate::plan::PlanError;
+use crate::plan::script::{Cue, From, Script, ScriptOptions, Scripts, Turn, all};
 
 /// What one request waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,45 +32,73 @@ pub struct Step {
 /// What every request of a trace waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Steps {
-    /// One for each record, in order.
-    pub steps: Vec<Step>,
+    /// One for each record, in order; `None`: it is never sent.
+    pub steps: Vec<Option<Step>>,
+    /// Requests of conversations that are played which nobody comes to: they, or what comes before
+    /// them, have more input tokens than is allowed.
+    pub beyond: u64,
     /// Think times that were cut to the gap they fill.
     pub cut: u64,
 }
 
-/// Finds what every request waits for; `None` when the trace is not agentic.
-#[must_use]
-pub fn steps(trace: &Trace) -> Option<Steps> {
-    let agentic = trace.recorded.agentic.as_ref()?;
+/// Finds what every request of the conversations waits for that are in the pool of `scripts`, as
+/// the same trace's `options` made them; with `within`, users may begin within a conversation.
+///
+/// # Errors
+/// When the trace is not agentic.
+///
+/// # Panics
+/// When the scripts are of another trace.
+pub fn steps(
+    trace: &Trace,
+    scripts: &Scripts,
+    options: &ScriptOptions,
+    within: bool,
+) -> Result<Steps, PlanError> {
     let options = ScriptOptions {
         max_delay_ns: i64::MAX,
-        max_context: u32::MAX,
-        min_requests: 0,
+        max_context: options.max_context,
+        min_requests: options.min_requests,
         ..ScriptOptions::default()
     };
-    let scripts = all(trace, &options).ok()?;
-    let mut steps = vec![Step::default(); trace.records.len()];
-    for script in &scripts.scripts {
-        Walk { agentic, script, steps: &mut steps }.part(0, None);
+    let shown = all(trace, &options)?;
+    let agentic = trace.recorded.agentic.as_ref().expect("scripts are of conversations");
+    let mut found = Steps { steps: vec![None; trace.records.len()], beyond: 0, cut: shown.clamped };
+    for (script, played) in shown.scripts.iter().zip(&scripts.scripts) {
+        assert_eq!(script.records, played.records, "scripts of one trace");
+        if played.in_pool {
+            Walk { agentic, script, steps: &mut found.steps, within }.part(0, None);
+            let own = &found.steps[script.records.start as usize..script.records.end as usize];
+            found.beyond += own.iter().filter(|step| step.is_none()).count() as u64;
+        }
     }
-    Some(Steps { steps, cut: scripts.clamped })
+    Ok(found)
 }
 
 struct Walk<'a> {
     agentic: &'a Agentic,
     script: &'a Script,
-    steps: &'a mut [Step],
+    steps: &'a mut [Option<Step>],
+    within: bool,
 }
 
 impl Walk<'_> {
     /// Goes through one part, which starts when `start` has ended; gives the requests that end it.
     fn part(&mut self, part: u16, start: Option<u32>) -> Vec<RequestIndex> {
-        let (mut last, mut ends) = (None, Vec::new());
+        let (mut last, mut ends, mut behind) = (None, Vec::new(), false);
         let script = self.script;
         let cues = script.parts.get(usize::from(part)).map_or(&[][..], |part| &part.cues);
         for cue in cues {
             match cue {
+                // A sub-agent is begun at its beginning, whoever begins it.
+                Cue::Request(turn) if turn.too_long && (part > 0 || !self.within) => break,
+                // Whoever comes to what is behind it has begun there, and never with a sub-agent.
+                Cue::Request(turn) if turn.too_long => {
+                    (last, ends, behind) = (None, Vec::new(), true);
+                }
+                Cue::Agent { .. } if behind => {}
                 Cue::Request(turn) => {
+                    behind = false;
                     self.request(turn, last, start, std::mem::take(&mut ends));
                     last = Some(turn.record);
                 }
@@ -100,10 +131,8 @@ impl Walk<'_> {
             }
             _ => turn.wait.ns,
         };
-        let step = &mut self.steps[turn.record as usize];
-        step.think_ns = after.map(|_any| think_ns);
-        step.after = after;
-        step.also_after = ends;
+        let think_ns = after.map(|_any| think_ns);
+        self.steps[turn.record as usize] = Some(Step { after, think_ns, also_after: ends });
     }
 }
 
@@ -122,20 +151,52 @@ mod tests {
     /// Of a request: its predecessor, its think time in seconds, and whom else it waits for.
     type Waits = (Option<u32>, Option<i64>, Vec<u32>);
 
-    /// What each request waits for, and how many think times were cut.
-    fn found(requests: &[String]) -> (Vec<Waits>, u64) {
+    /// The steps of a conversation as a user of these options plays it.
+    fn planned(requests: &[String], options: &ScriptOptions, within: bool) -> Steps {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("t.json");
         let text = format!("{{\"models\":[],\"requests\":[{}]}}", requests.join(","));
         std::fs::write(&path, text).expect("written");
         let trace = crate::trace::read(&path, &crate::trace::TraceOptions::default());
-        let steps = steps(&trace.expect("reads")).expect("conversations");
-        let plain = |step: &Step| {
-            let also = step.also_after.iter().map(|request| request.0).collect();
-            let think_s = step.think_ns.map(|nanos| nanos / 1_000_000_000);
-            (step.after.map(|request| request.0), think_s, also)
-        };
-        (steps.steps.iter().map(plain).collect(), steps.cut)
+        let trace = trace.expect("reads");
+        let scripts = all(&trace, options).expect("conversations");
+        steps(&trace, &scripts, options, within).expect("conversations")
+    }
+
+    fn plain(step: &Step) -> Waits {
+        let also = step.also_after.iter().map(|request| request.0).collect();
+        let think_s = step.think_ns.map(|nanos| nanos / 1_000_000_000);
+        (step.after.map(|request| request.0), think_s, also)
+    }
+
+    /// What each request waits for, and how many think times were cut.
+    fn found(requests: &[String]) -> (Vec<Waits>, u64) {
+        let found = planned(requests, &ScriptOptions::default(), false);
+        assert_eq!(found.beyond, 0);
+        (found.steps.iter().flatten().map(plain).collect(), found.cut)
+    }
+
+    #[test]
+    fn nobody_comes_to_what_is_behind_a_request_that_is_too_long() {
+        let long = || request(5, "").replace("64", "99");
+        let inner = agent(&[request(0, ""), long(), request(0, "")]);
+        let behind = agent(&[request(0, "")]);
+        let requests = [request(0, ""), inner, request(1, ""), long(), behind, request(9, "")];
+        let options = ScriptOptions { max_context: 64, ..ScriptOptions::default() };
+        let own = planned(&requests, &options, false);
+        let waits: Vec<_> = own.steps.iter().map(|step| step.as_ref().map(plain)).collect();
+        let second = Some((Some(0), Some(1), vec![1]));
+        let first = Some((None, None, vec![]));
+        let inside = Some((Some(0), Some(0), vec![]));
+        let sent = [first.clone(), inside, None, None, second];
+        assert_eq!(waits, [&sent[..], &[None, None, None]].concat());
+        assert_eq!(own.beyond, 5);
+        let within = planned(&requests, &options, true);
+        let waits: Vec<_> = within.steps.iter().map(|step| step.as_ref().map(plain)).collect();
+        assert_eq!(waits, [&sent[..], &[None, None, first]].concat(), "a user may begin there");
+        // A conversation that is not played has no steps, and its requests are counted elsewhere.
+        let none = planned(&requests, &ScriptOptions { min_requests: 9, ..options }, false);
+        assert_eq!((none.steps, none.beyond), (vec![None; 8], 0));
     }
 
     #[test]
