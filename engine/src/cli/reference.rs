@@ -16,6 +16,7 @@ use onbeat_shared::export::columns::{
 use onbeat_shared::export::queries;
 use onbeat_shared::export::schema::{of_comparison, of_report};
 use onbeat_shared::export::scraped::scraped_columns;
+use onbeat_shared::log::{Class, Outcome};
 
 use super::schema;
 
@@ -82,6 +83,7 @@ pub fn columns() -> String {
     columns_section(&mut page, "requests` with `--recorded-text TRACE", &answer_columns());
     columns_section(&mut page, "chunks", &chunk_columns());
     columns_section(&mut page, "scraped", &scraped_columns());
+    outcomes_section(&mut page);
     page
 }
 
@@ -151,6 +153,24 @@ fn columns_section<R>(page: &mut String, table: &str, columns: &[Column<'_, R>])
     }
 }
 
+/// What `outcome` can be, and the causes that `error` begins with.
+fn outcomes_section(page: &mut String) {
+    let _ = writeln!(
+        page,
+        "\n## Values of `outcome`\n\n| outcome | meaning | causes, as `error` begins |\n\
+         |---|---|---|"
+    );
+    for outcome in Outcome::ALL {
+        let causes: Vec<String> = Class::ALL
+            .iter()
+            .filter(|class| class.outcome() == outcome && **class != Class::Ok)
+            .map(|class| format!("`{}`: {}", class.name(), class.meaning()))
+            .collect();
+        let (name, meaning) = (outcome.name(), outcome.meaning());
+        let _ = writeln!(page, "| `{name}` | {meaning} | {} |", causes.join("<br>"));
+    }
+}
+
 /// How a command is typed, in short: `onbeat replay [OPTIONS] [TRACE]`.
 fn usage(command: &Command) -> String {
     let usage = command.clone().render_usage().to_string();
@@ -215,20 +235,23 @@ fn markdown_argument(page: &mut String, argument: &Arg) {
     if let Some(variable) = argument.get_env() {
         facts.push(format!("environment `{}`", variable.to_string_lossy()));
     }
-    let values: Vec<_> = argument
-        .get_possible_values()
-        .iter()
-        .filter(|value| !value.is_hide_set())
-        .map(|value| format!("`{}`", value.get_name()))
-        .collect();
-    if takes_value && !values.is_empty() {
-        facts.push(format!("one of {}", values.join(", ")));
+    let possible = argument.get_possible_values();
+    let values: Vec<_> =
+        possible.iter().filter(|value| takes_value && !value.is_hide_set()).collect();
+    let names: Vec<_> = values.iter().map(|value| format!("`{}`", value.get_name())).collect();
+    if !names.is_empty() {
+        facts.push(format!("one of {}", names.join(", ")));
     }
     let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join("; ")) };
     let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string);
     // A list item's further paragraphs must be indented to stay in it.
     let help = help.unwrap_or_default().replace('\n', "\n  ").replace("\n  \n", "\n\n");
     let _ = writeln!(page, "- `{}`{facts}: {help}", typed(argument));
+    for value in values {
+        if let Some(help) = value.get_help() {
+            let _ = writeln!(page, "  - `{}`: {help}", value.get_name());
+        }
+    }
 }
 
 /// `-f, --config FILE`, `TRACE`.

@@ -117,7 +117,8 @@ pub enum Format {
 pub struct GoalFlags {
     /// Goals as name:limit pairs, for example "ttft:500 itl:50": durations in milliseconds, at
     /// most; speeds and token counts, at least. The names are AIPerf's tags of a request's numbers
-    /// or those of vllm bench; an unknown one is answered with all of them.
+    /// or those of vllm bench; an unknown one is answered with all of them. An itl is the mean of
+    /// a request, (last token - first) / (tokens - 1): vllm bench's tpot, which is taken as well.
     #[arg(long, value_name = "GOALS")]
     pub goodput: Option<String>,
 

@@ -39,7 +39,7 @@ use crate::policy::options::UserOptions;
 use crate::policy::reuse::Strategy;
 use crate::readiness::{self, Readiness};
 use crate::render::supply::Source;
-use crate::render::{self, Destination, Prepared, RenderOptions, Secret};
+use crate::render::{self, Context, Destination, Prepared, RenderOptions, Secret};
 use crate::replayer::driver::DriverKind;
 use crate::replayer::{Assignment, Pacing, Stop, stall};
 pub use crate::run::users::Resumed;
@@ -427,6 +427,7 @@ fn manifest(
         memory_lock: None,
         memory_node: None,
         realtime: None,
+        repeats_turns: matches!(options.context, Some(Context::Turns | Context::LiveAnswers)),
         cache_curve: Vec::new(),
         warm_up: None,
         tls: reached.iter().find_map(|reached| reached.tls.clone()).map(|facts| Tls {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use crate::log::{Class, HostPart, PlanRow};
 use crate::metrics::attribution::{agent_wait_ns, queue_ns};
+use crate::metrics::cache;
 use crate::metrics::goal::GoalKind;
 use crate::metrics::latency::{Metric, effective_ttft_ns, nanos};
 use crate::metrics::lateness::{in_stall, lateness_ns};
@@ -153,9 +154,11 @@ fn identity<'a>() -> Vec<RequestColumn<'a>> {
             let root = users.root(row.run.plan[row.i].session)?;
             Some(Value::Text(root.name.as_str().into())).filter(|_| !root.name.is_empty())
         }),
-        int("core", "The core that sent it, or was to", |row| {
-            row.run.requests.core(row.i).map(|core| Value::Int(i64::from(core.0)))
-        }),
+        int(
+            "core",
+            "The core that sent it, or was to: its place among the run's cores, from zero",
+            |row| row.run.requests.core(row.i).map(|core| Value::Int(i64::from(core.0))),
+        ),
         text("target", "Base URL of the server", |row| {
             let target = row.run.requests.target(row.i)?;
             let url = row.run.manifest.targets.get(usize::from(target))?;
@@ -190,7 +193,7 @@ fn times<'a>() -> Vec<RequestColumn<'a>> {
 
 fn ends<'a>() -> Vec<RequestColumn<'a>> {
     vec![
-        text("outcome", "How it ended; null if the log ends before it does", |row| {
+        text("outcome", "How it ended (see below); null if the log ends before it does", |row| {
             row.run.requests.outcome(row.i).map(|outcome| Value::Text(outcome.name().into()))
         }),
         int("http_status", "Status of the answer", |row| {
@@ -221,9 +224,15 @@ fn sizes<'a>() -> Vec<RequestColumn<'a>> {
         int("cached_tokens", "Cached prompt tokens, as the server reports", |r| {
             tokens(r.run.requests.cached_tokens(r.i))
         }),
-        int("ideal_cached_tokens", "Longest prefix of blocks already sent, in tokens", |r| {
-            tokens(plan(r)?.ideal_cached_tokens)
-        }),
+        int(
+            "ideal_cached_tokens",
+            "Longest prefix of blocks already sent, in tokens; null for a turn that repeats its \
+             session, which its blocks are not of",
+            |r| {
+                let is_whole = !cache::repeats_turns(r.run, r.i);
+                tokens(plan(r)?.ideal_cached_tokens.filter(|_| is_whole))
+            },
+        ),
         int("chunks", "Content events", |row| {
             row.run.requests.was_sent(row.i).then(|| whole(row.run.chunks.count(row.i)))
         }),
@@ -249,9 +258,11 @@ fn derived<'a>() -> Vec<RequestColumn<'a>> {
         }),
         float("ttft_ms", "First token - sent", |row| ms(row, Metric::Ttft)),
         float("ttft_from_due_ms", "First token - due", |row| ms(row, Metric::TtftFromDue)),
-        float("itl_ms", "(Last token - first token) / (completion tokens - 1)", |row| {
-            ms(row, Metric::Itl)
-        }),
+        float(
+            "itl_ms",
+            "(Last token - first token) / (completion tokens - 1); `vllm bench` calls it TPOT",
+            |row| ms(row, Metric::Itl),
+        ),
         float("e2e_ms", "Last token (end of an answer without content events) - sent", |row| {
             ms(row, Metric::E2e)
         }),
@@ -333,6 +344,10 @@ fn machines<'a>() -> Vec<RequestColumn<'a>> {
         }),
         int("shard", "In a merged run: the machine's shard of the plan", |row| {
             Some(long(u64::from(machine(row)?.shard)))
+        }),
+        int("cpu", "The CPU that the core was pinned to", |row| {
+            let core = row.run.requests.core(row.i)?.as_usize();
+            row.run.manifest.cores.get(core).map(|&cpu| long(u64::from(cpu)))
         }),
     ]
 }

@@ -66,6 +66,7 @@ fn verdict(text: &mut String, report: &Report) -> fmt::Result {
     } else {
         ("\u{274c}", "Schedule **not** held: these are not the numbers of the schedule")
     };
+    let left_out = report.verdict.left_out.words(report.verdict.schedule_held);
     let sent = grouped(schedule.sent);
     let late = schedule.lateness_outside_stalls_us.map_or_else(String::new, |late| {
         let limit = grouped(report.notes.max_lateness_us);
@@ -75,7 +76,7 @@ fn verdict(text: &mut String, report: &Report) -> fmt::Result {
         Some(_) => counted(schedule.sent, "request"),
         None => format!("{sent} of {}", counted(schedule.planned, "request")),
     };
-    writeln!(text, "### {mark} {word}\n\n{of} sent{late}.\n")?;
+    writeln!(text, "### {mark} {word}{left_out}\n\n{of} sent{late}.\n")?;
     for reason in &report.verdict.reasons {
         writeln!(text, "- {}", Code(reason))?;
     }
@@ -212,8 +213,11 @@ fn notes(text: &mut String, report: &Report) -> fmt::Result {
     if !report.notes.warnings.is_empty() {
         text.push('\n');
     }
-    let mut warnings = report.notes.warnings.iter();
-    warnings.try_for_each(|words| writeln!(text, "- \u{26a0}\u{fe0f} {}", Code(words)))
+    warnings(text, &report.notes.warnings)
+}
+
+fn warnings(text: &mut String, warnings: &[String]) -> fmt::Result {
+    warnings.iter().try_for_each(|words| writeln!(text, "- \u{26a0}\u{fe0f} {}", Code(words)))
 }
 
 fn gates(text: &mut String, judged: &[Judged], with_run: bool) -> fmt::Result {
@@ -239,14 +243,16 @@ fn side(text: &mut String, what: &str, side: &Side) -> fmt::Result {
     };
     writeln!(
         text,
-        "{what}: {}, run {} of trace {}, {} sent, {} ok, {held}",
+        "{what}: {}, run {} of trace {}, {} sent, {} ok, {held}{}",
         Code(&side.name),
         Code(&side.id),
         Code(&side.trace),
         grouped(side.sent),
-        grouped(side.ok)
+        grouped(side.ok),
+        side.left_out.words(side.schedule_held)
     )?;
-    side.reasons.iter().try_for_each(|reason| writeln!(text, "- {}", Code(reason)))
+    side.reasons.iter().try_for_each(|reason| writeln!(text, "- {}", Code(reason)))?;
+    warnings(text, &side.warnings)
 }
 
 fn of_run(text: &mut String, against: &Against, verbose: bool) -> fmt::Result {

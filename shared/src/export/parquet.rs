@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(rows.len(), 250);
         let mut unknown = 0;
         for (i, row) in rows.iter().enumerate() {
-            assert_eq!(row.len(), 52);
+            assert_eq!(row.len(), 53);
             assert_eq!(row["request"], Field::Long(i64::try_from(i).expect("small")));
             let sent = run.requests.sent(i).map_or(Field::Null, |sent| Field::Long(sent.0));
             assert_eq!(row["sent_ns"], sent);

@@ -184,6 +184,7 @@ impl Facts {
             memory_lock: None,
             memory_node: None,
             realtime: None,
+            repeats_turns: false,
             cache_curve: Vec::new(),
             warm_up: None,
             tls: None,

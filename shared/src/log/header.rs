@@ -77,6 +77,10 @@ pub struct Manifest {
     /// not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub realtime: Option<String>,
+    /// Turns that continue a session repeat the turns before them, which their recorded length does
+    /// not count; logs of older versions do not say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeats_turns: bool,
     /// What prefix caches of growing size would have of the plan's prompts; empty where that is not
     /// known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -224,6 +228,7 @@ impl Manifest {
             memory_lock: None,
             memory_node: None,
             realtime: None,
+            repeats_turns: false,
             cache_curve: Vec::new(),
             warm_up: None,
             tls: None,

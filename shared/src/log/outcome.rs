@@ -65,6 +65,27 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// What it says, for whoever reads its name in a table.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Ok => "A complete answer with success status",
+            Self::Incomplete => {
+                "The stream stopped politely but unfinished: no finish reason and no `[DONE]`"
+            }
+            Self::HttpError => "The server answered with a status other than 2xx",
+            Self::ConnectError => "No connection could be made",
+            Self::Timeout => "A time limit passed",
+            Self::Disconnected => "The connection broke before the answer was whole",
+            Self::ProtocolError => "The answer broke the rules of HTTP or of the event stream",
+            Self::StreamError => "The server reported an error inside a 200 stream",
+            Self::Cancelled => "We ended it on purpose, as the plan or the user wished",
+            Self::NeverSent => "It was planned and never left",
+        }
+    }
+}
+
 macro_rules! classes {
     ($($number:literal $variant:ident $outcome:ident $name:literal $doc:literal;)*) => {
         /// The cause of an outcome. One row here is one name in `outcomes.by_class`.
@@ -100,6 +121,14 @@ macro_rules! classes {
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
+                }
+            }
+
+            /// What it says, for whoever reads its name in a table.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $doc,)*
                 }
             }
         }

@@ -530,6 +530,7 @@ fn manifest() -> Manifest {
         memory_lock: None,
         memory_node: None,
         realtime: None,
+        repeats_turns: false,
         cache_curve: Vec::new(),
         warm_up: None,
         tls: None,

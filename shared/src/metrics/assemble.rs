@@ -12,6 +12,7 @@ use super::concurrency::{Curves, concurrency};
 use super::fidelity::Fidelity;
 use super::hosts;
 use super::latency::{Metric, chunk_gaps_ns, count, nanos, span};
+use super::left_out::LeftOut;
 use super::quantile::{Collector, Statistic, error_adjusted};
 use super::report::{
     Cache, HostStalls, Latency, Met, Notes, Outcomes, Precision, Report, ReportOptions, RunFacts,
@@ -31,10 +32,14 @@ use super::throughput::{
 use super::tokens::Source;
 use super::users;
 use super::verdict::{Evidence, reasons};
+use super::warmth;
 use crate::import;
 use crate::log::start::Merged;
 use crate::log::{Class, DoneFlags, Outcome};
 use crate::run::{End, Run, State};
+
+/// The share of the cores' time in host stalls above which they are what to look at first.
+const STALLED_MAX: f64 = 0.01;
 
 /// The numbers of a run, or of a time range of it.
 #[must_use]
@@ -47,8 +52,11 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     let totals = Totals::of(&selection);
     let (latency, mut notes) = latency(&selection);
     let unmerged = run.manifest.merged.as_deref().map_or_else(Vec::new, Merged::warnings);
+    let schedule = schedule(&selection, &sending, &lateness);
+    let left_out = LeftOut::of(&lateness, max_lateness_us);
     let reasons = reasons(&Evidence {
         sending: &sending,
+        host_was_busy: left_out.is_material || stalled_share(&selection, &schedule) > STALLED_MAX,
         outside_stalls: lateness.outside_stalls.as_ref(),
         lateness: lateness.all.as_ref(),
         max_lateness_us,
@@ -74,13 +82,14 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     notes.first_errors = first_errors(&selection);
     notes.warnings.clone_from(&run.warnings);
     notes.warnings.extend(cut_replies(&selection));
+    notes.warnings.extend(warmth::found(&selection).map(|found| found.words()));
     let in_flight = in_flight_at_send(run);
     let goals = UserGoals::of(run).or(options.slo.as_ref());
     Report {
         schema_version: SCHEMA_VERSION,
         run: run_facts(run, seconds),
-        verdict: Verdict { schedule_held: reasons.is_empty(), reasons },
-        schedule: schedule(&selection, &sending, &lateness),
+        verdict: Verdict { schedule_held: reasons.is_empty(), left_out, reasons },
+        schedule,
         outcomes: outcomes(&selection),
         latency,
         failures_as_infinite: FailuresAsInfinite::of(&selection),
@@ -97,6 +106,13 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
         servers: server::servers(&selection),
         notes,
     }
+}
+
+/// The share of the sending cores' time that they lay in host stalls; zero where none is known.
+fn stalled_share(selection: &Selection<'_>, schedule: &Schedule) -> f64 {
+    let cores = selection.run().manifest.cores.len().max(1) as u64;
+    let seconds = Window::of(selection).and_then(Window::seconds).filter(|&length| length > 0.0);
+    seconds.map_or(0.0, |length| schedule.host_stalls.total_ms / 1e3 / (length * count(cores)))
 }
 
 /// The slices of a run, each reported as the run is.
@@ -375,7 +391,10 @@ fn cache(selection: &Selection<'_>) -> Cache {
         ideal_hit_rate: rates.ideal,
         ideal_set_overlap_rate: rates.ideal_set_overlap,
         ideal_hit_rate_by_capacity: Some(&selection.run().manifest.cache_curve)
-            .filter(|curve| selection.is_whole() && !curve.is_empty())
+            .filter(|curve| {
+                let manifest = &selection.run().manifest;
+                selection.is_whole() && !curve.is_empty() && !manifest.repeats_turns
+            })
             .cloned(),
         reported_hit_rate: rates.reported,
         requests_reporting: rates.reporting,

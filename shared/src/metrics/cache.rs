@@ -69,8 +69,11 @@ impl Sums {
         let cached = requests.cached_tokens(i);
         self.requests += 1;
         self.input = self.input.saturating_add(tokens::prompt(run, i).unwrap_or(0));
-        self.ideal.add(row.ideal_cached_tokens, row.input_tokens);
-        self.set.add(row.ideal_set_tokens, row.input_tokens);
+        let (could, of) = ideal(run, i).unzip();
+        self.ideal.add(could, of);
+        if !repeats_turns(run, i) {
+            self.set.add(row.ideal_set_tokens, row.input_tokens);
+        }
         self.reported.add(cached, requests.prompt_tokens(i));
         self.reporting += u64::from(cached.is_some());
     }
@@ -102,6 +105,27 @@ impl Sums {
             reporting: self.reporting,
         }
     }
+}
+
+/// Whether the prompt of request `i` repeats the earlier turns of its session, so that its recorded
+/// length and blocks are those of its last part only.
+#[must_use]
+pub fn repeats_turns(run: &Run, i: usize) -> bool {
+    run.manifest.repeats_turns && run.users.is_none() && run.plan[i].turn > 0
+}
+
+/// How many tokens of request `i`'s prompt an endless prefix cache has, and of how many. What a
+/// prompt repeats of its session was sent or answered before, so all but the turn's own text could
+/// be cached: of how many tokens is then the server's to count. `None` where it is not known.
+#[must_use]
+pub fn ideal(run: &Run, i: usize) -> Option<(u32, u32)> {
+    let row = &run.plan[i];
+    let (could, own) = row.ideal_cached_tokens.zip(row.input_tokens)?;
+    if repeats_turns(run, i) {
+        let prompt = run.requests.prompt_tokens(i)?;
+        return Some((prompt.saturating_sub(own), prompt));
+    }
+    Some((could, own))
 }
 
 /// Cached / prompt tokens of request `i`, as reported; `None` unless both are, and the prompt has
@@ -156,6 +180,25 @@ mod tests {
         let six = rates(&[[Some(9), Some(2), Some(6)]]);
         assert!((six.reported.expect("reported") - 0.667).abs() < 0.001);
         assert_eq!(six.ideal, None, "no block ids");
+    }
+
+    #[test]
+    fn what_a_turn_repeats_of_its_session_could_be_cached() {
+        let mut sample = Sample::new();
+        for (k, (prompt, turn)) in [(100, 0), (250, 1), (400, 2)].into_iter().enumerate() {
+            let request = sample.send(0);
+            sample.usage(request, 10, [Some(prompt), Some(50), Some(0)]);
+            sample.done(request, 10, Class::Ok);
+            sample.plan[k].turn = turn;
+            sample.plan[k].ideal_cached_tokens = Some(0);
+            sample.plan[k].ideal_set_tokens = Some(0);
+        }
+        let mut run = Run::read(&sample.bytes()).expect("a log");
+        let ideal = |run: &Run| HitRates::of(&Selection::new(run, None)).ideal;
+        assert_eq!(ideal(&run), Some(0.0), "each prompt is its own");
+        run.manifest.repeats_turns = true;
+        // 100 new tokens in each of three prompts of 750 in all.
+        assert_eq!(ideal(&run), Some(0.6));
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Metric {
             Self::TtftFromDue => "first token - due",
             Self::FirstOutputToken => "first token that is not reasoning - sent",
             Self::Ttst => "second content event - first content event",
-            Self::Itl => "(last token - first token) / (completion tokens - 1)",
+            Self::Itl => "(last token - first token) / (completion tokens - 1) (vllm bench: TPOT)",
             Self::Ntpot => "e2e / completion tokens",
             Self::Decode => "last token - first token",
             Self::E2e => "last token (end of an answer without content events) - sent",

@@ -33,7 +33,8 @@
 //! | [`slices`] | a run in slices of equal length |
 //! | [`server`] | what a server said of itself: queue, cache usage, hit rate |
 //! | [`selection`] | which requests a report is about |
-//! | [`verdict`] | whether the schedule held, and why not |
+//! | [`verdict`], [`left_out`] | whether the schedule held, why not, and for which requests |
+//! | [`warmth`] | whether a server had prompts before the run sent them |
 //! | [`mod@report`] | all of it for one run, as every output shows it |
 //!
 //! Rules everywhere: a number without data is `None`, never 0; failures and unfinished requests
@@ -59,6 +60,7 @@ pub mod held;
 pub mod hosts;
 pub mod latency;
 pub mod lateness;
+pub mod left_out;
 pub mod levels;
 pub mod life;
 pub mod periods;
@@ -78,6 +80,7 @@ pub mod throughput;
 pub mod tokens;
 pub mod users;
 pub mod verdict;
+pub mod warmth;
 
 #[cfg(test)]
 mod checks;

@@ -190,7 +190,9 @@ pub struct RampFacts {
     pub added: u32,
     /// Why.
     pub reason: crate::log::RampReason,
-    /// Users and sub-agents present before that.
+    /// Users and sub-agents that it had let in and not heard of as gone, before that. One on its
+    /// way to its core is in this number and not in `users` of the period, those whom the log
+    /// shows to have begun and not left.
     pub users: u32,
     /// Requests in flight.
     pub in_flight: u32,

@@ -14,6 +14,7 @@ use super::adjusted::FailuresAsInfinite;
 use super::concurrency::Concurrency;
 use super::fidelity::Fidelity;
 use super::hosts::HostReport;
+use super::left_out::LeftOut;
 use super::periods::Period;
 use super::quantile::Statistic;
 use super::server::ServerReport;
@@ -170,10 +171,12 @@ pub struct TraceFacts {
 }
 
 /// Whether the measurement is valid.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Verdict {
-    /// Every planned request left, at the offered rate, on time.
+    /// Every planned request left, at the offered rate, on time but for those left out.
     pub schedule_held: bool,
+    /// Requests that are not judged by their lateness.
+    pub left_out: LeftOut,
     /// Why not, each with its numbers and the next step. Empty if it held.
     pub reasons: Vec<String>,
 }
@@ -272,9 +275,10 @@ pub struct Latency {
     pub time_to_first_output_token_ms: Option<Statistic>,
     /// Second content event − first.
     pub ttst_ms: Option<Statistic>,
-    /// (Last token − first token) / (completion tokens − 1).
+    /// (Last token − first token) / (completion tokens − 1), one value for each request, as AIPerf
+    /// has it. `vllm bench serve` calls this TPOT, and its ITL is `icl_ms`.
     pub itl_ms: Option<Statistic>,
-    /// Gaps between successive content events, pooled.
+    /// Gaps between successive content events, pooled over requests: the ITL of `vllm bench serve`.
     pub icl_ms: Option<Statistic>,
     /// End to end / completion tokens.
     pub ntpot_ms: Option<Statistic>,
@@ -339,7 +343,8 @@ pub struct Throughput {
 /// Prefix cache.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Cache {
-    /// Σ longest prefix of blocks already sent / Σ input tokens: an infinite cache.
+    /// Σ longest prefix of blocks already sent / Σ input tokens: an infinite cache. Of a turn that
+    /// repeats its session: Σ prompt tokens but for its own text / Σ prompt tokens.
     pub ideal_hit_rate: Option<f64>,
     /// The same for blocks already sent in any place; no real prefix cache can reach it.
     pub ideal_set_overlap_rate: Option<f64>,

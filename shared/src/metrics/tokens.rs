@@ -4,6 +4,7 @@
 //! events and prompt tokens the recorded length that was sent; whoever shows a sum says which
 //! ([`Source`]). Nothing is estimated.
 
+use super::report::Report;
 use crate::run::Run;
 
 /// Who counted.
@@ -44,6 +45,25 @@ pub fn completion(run: &Run, i: usize) -> Option<u64> {
 #[must_use]
 pub fn prompt(run: &Run, i: usize) -> Option<u64> {
     run.requests.prompt_tokens(i).or(run.plan[i].input_tokens).map(u64::from)
+}
+
+/// The share of planned output tokens whose lack is said to have a cause.
+const SHORTFALL_MAX: f64 = 0.1;
+
+/// What makes answers as long as planned, where they are much shorter and nobody has asked for it.
+#[must_use]
+pub fn length_hint(report: &Report) -> Option<&'static str> {
+    let tokens = &report.tokens;
+    let mean = tokens.output_mismatch_mean_shortfall?;
+    let lacks = mean * super::latency::count(tokens.output_mismatch_requests?);
+    let is_short = lacks > SHORTFALL_MAX * super::latency::count(tokens.planned_output?);
+    // Content events may be of several tokens: they show no lack.
+    let is_counted = tokens.source == Some("usage");
+    let is_asked = report.run.config.to_string().contains("ignore_eos");
+    (is_short && is_counted && !is_asked).then_some(
+        "servers stop where the model ends its answer: --extra-inputs ignore_eos:true (vLLM, \
+         SGLang) makes answers as long as recorded",
+    )
 }
 
 /// Completion tokens that one content event's own token stands for. One where nothing but events

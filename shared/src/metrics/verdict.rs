@@ -29,6 +29,8 @@ pub struct Evidence<'a> {
     pub sending: &'a Sending,
     /// Lateness in microseconds, without requests hit by a host stall.
     pub outside_stalls: Option<&'a Statistic>,
+    /// Whether the host took the cores away so much that it is what to look at first.
+    pub host_was_busy: bool,
     /// Lateness in microseconds, of all requests.
     pub lateness: Option<&'a Statistic>,
     /// The limit on its p99, in microseconds.
@@ -91,9 +93,10 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     let over = |late: &&Statistic| late.p99 > count(limit);
     if let Some(late) = evidence.outside_stalls.filter(over) {
         reasons.push(format!(
-            "p99 lateness outside host stalls is {} (--max-lateness-us); use more --cores, isolate \
-             them, or raise the limit knowingly",
-            beyond(late.p99, limit)
+            "p99 lateness outside host stalls is {} (--max-lateness-us); {}use more --cores, \
+             isolate them, or raise the limit knowingly",
+            beyond(late.p99, limit),
+            host_first(evidence)
         ));
     }
     if let Some(late) = evidence.lateness.filter(over).filter(|_| evidence.outside_stalls.is_none())
@@ -123,6 +126,16 @@ fn beyond(late: f64, limit: u64) -> String {
     }
 }
 
+/// What comes before advice about the sender where the host took much of its time: more cores that
+/// the host takes away as well do not help.
+const fn host_first(evidence: &Evidence<'_>) -> &'static str {
+    if evidence.host_was_busy {
+        "the host took the cores away at times: see what `onbeat doctor` says first, then "
+    } else {
+        ""
+    }
+}
+
 /// A rate that was not achieved. Time in host stalls is taken off it, so that what is short is the
 /// sender's doing where requests were late; those that never left have reasons of their own.
 fn below_rate(evidence: &Evidence<'_>) -> Option<String> {
@@ -133,7 +146,10 @@ fn below_rate(evidence: &Evidence<'_>) -> Option<String> {
     }
     let late = 100.0 * count(sending.late) / count(sending.achieved.max(1));
     let saturated = if late >= 1.0 { "CLIENT SATURATED: " } else { "" };
-    let next = if sending.late > 0 { "; use more --cores or a lower --replay-speedup" } else { "" };
+    let next = match sending.late {
+        0 => String::new(),
+        _ => format!("; {}use more --cores or a lower --replay-speedup", host_first(evidence)),
+    };
     Some(format!(
         "{saturated}{achieved:.1} of the {offered:.1} requests per second that were offered were \
          sent ({:.1} %, at least 99 % are needed; time in host stalls is taken off), {late:.1} % of \

@@ -114,7 +114,7 @@ pub struct TimingFlags {
     pub benchmark_duration: Option<Typed<i64>>,
 
     /// Plan only this many requests, the first in send order (default: all).
-    #[arg(long, visible_alias = "num-requests", value_name = "N")]
+    #[arg(long, visible_aliases = ["num-requests", "num-prompts"], value_name = "N")]
     #[arg(value_parser = whole::<NonZero<u64>>)]
     pub request_count: Option<NonZero<u64>>,
 

@@ -36,12 +36,22 @@ fn side(page: &mut Page, label: &str, side: &Side) {
     let Side { name, id, trace, sent, ok, .. } = side;
     let (sent, ok) = (group(*sent), group(*ok));
     page.entry(label, &format!("{name}: run {id} of {trace}, {sent} sent, {ok} ok"));
-    if side.schedule_held {
-        return;
+    let left_out = side.left_out.words(side.schedule_held);
+    if !side.schedule_held {
+        page.entry(
+            "",
+            &format!(
+                "its schedule did NOT hold{left_out}; its numbers are not those of the schedule:"
+            ),
+        );
+    } else if !left_out.is_empty() {
+        page.entry("", &format!("its schedule held{left_out}"));
     }
-    page.entry("", "its schedule did NOT hold; its numbers are not those of the schedule:");
     for reason in &side.reasons {
         page.entry("", &format!("- {reason}"));
+    }
+    for words in &side.warnings {
+        page.entry("Warning", words);
     }
 }
 
@@ -49,6 +59,9 @@ fn run(page: &mut Page, against: &Against, verbose: bool) {
     let pairing = &against.pairing;
     let how = if pairing.paired { "paired by request" } else { "NOT paired" };
     page.entry("Requests", &format!("{how}: {}", pairing.why));
+    for words in &against.warnings {
+        page.entry("Warning", words);
+    }
     let mut label = "Differently";
     for Differs { what, base, new } in &against.setup {
         page.entry(label, &format!("{what}: {} -> {}", cut(base), cut(new)));

@@ -10,15 +10,30 @@ pub(super) fn formulas(page: &mut Page, has_users: bool) {
     page.line("Formulas (sent: right before the write of the first byte; times are monotonic)");
     let mut formula = |name: &str, words: &str| page.line(&format!("  {name:<20} {words}"));
     formula("lateness", "sent - max(due, ready)");
+    formula(
+        "outside stalls",
+        "the same without requests of which host stalls explain half or more",
+    );
+    formula("", "(a stall: the core's clock jumped; one that ended up to 50 us before counts)");
+    formula("lone requests", "the same of requests that are alone at their instant on their core");
+    formula("in bursts", "the same of the others: the k-th of a burst waits for k - 1 sendings");
     for metric in Metric::ALL {
         formula(metric.label(), metric.formula());
     }
-    formula("ICL", "gaps between successive content events, pooled");
+    formula("ICL", "gaps between successive content events, pooled (what vllm bench calls ITL)");
     formula("connect", "connection open - connect started");
     formula("tokens/s per user", "1 / ITL");
-    formula("offered", "requests that could leave / (last - first max(due, ready))");
+    formula(
+        "sending window",
+        "from the first to the last max(due, ready) of requests that could leave",
+    );
+    formula("offered", "requests that could leave / length of the sending window");
     formula("session wait", "ready - due: the session's earlier answer ended after due");
-    formula("achieved", "those that left / (last sending but one - limit, stalls, first instant)");
+    formula(
+        "achieved",
+        "those that left / (window's start to its end or, if later, the last sending",
+    );
+    formula("", "but one, less the lateness limit and the host stalls that it waited for)");
     formula("ideal hit rate", "longest prefix of blocks already sent / input tokens");
     formula("reported hit rate", "cached tokens / prompt tokens, answers that report both");
     formula("goodput", "successful requests that meet every goal / duration");
@@ -26,7 +41,9 @@ pub(super) fn formulas(page: &mut Page, has_users: bool) {
         "arrival error",
         "mean distance of gaps of the same rank, recorded / achieved, / mean gap",
     );
+    formula("variation", "standard deviation of the gaps / their mean; 1 if arrivals are random");
     formula("length error", "sum of |tokens - recorded| / sum of recorded");
+    formula("", "(not of prompts that repeat earlier turns, which no recorded length counts)");
     formula("cache error", "sum of |cached - ideal| / sum of input tokens");
     if has_users {
         formula("queue time", "ready - due: held back by limits, budgets or TTFT");

@@ -24,6 +24,7 @@ use onbeat_shared::counted::agreeing;
 use onbeat_shared::log::Class;
 use onbeat_shared::metrics::goal::GoalKind;
 use onbeat_shared::metrics::report::{Report, Tokens};
+use onbeat_shared::metrics::tokens::length_hint;
 use onbeat_shared::metrics::verdict::NO_FOOTER;
 use onbeat_shared::metrics::{Metric, Statistic};
 use onbeat_shared::quantity::{duration, duration_us};
@@ -115,7 +116,8 @@ fn verdict(page: &mut Page, report: &Report) {
     );
     let stopped = if report.run.interrupted { ", stopped by the user" } else { "" };
     let held = if report.verdict.schedule_held { "HELD" } else { "NOT HELD" };
-    page.entry("SCHEDULE", &format!("{held}: {sent}{stopped}; {late}"));
+    let left_out = report.verdict.left_out.words(report.verdict.schedule_held);
+    page.entry("SCHEDULE", &format!("{held}{left_out}: {sent}{stopped}; {late}"));
     for reason in &report.verdict.reasons {
         page.entry("", &format!("- {reason}"));
     }
@@ -348,6 +350,9 @@ fn tokens(page: &mut Page, report: &Report) {
             n => format!("{} of another length{}", plural(n, "answer"), shortfall(tokens)),
         };
         page.entry("", &format!("planned output {}: {differ}", group(planned)));
+        if let Some(words) = length_hint(report) {
+            page.entry("", words);
+        }
     }
 }
 

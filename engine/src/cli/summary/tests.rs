@@ -67,6 +67,8 @@ fn a_clean_run() {
                  sending window
     Tokens       prompt 2,000, completion 60 (server usage)
                  planned output 200: 20 answers of another length, 7.000 tokens too short on average
+                 servers stop where the model ends its answer: --extra-inputs ignore_eos:true (vLLM,
+                 SGLang) makes answers as long as recorded
     Cache        ideal hit rate unknown (no request with block ids was sent); server: not reported
                  (vLLM: --enable-prompt-tokens-details, SGLang: --enable-cache-report)
     Goodput      11 requests meet every goal (55.0 % of 20: all that ended by themselves), 5.528

@@ -70,7 +70,9 @@ fn capacity(report: &Report) -> Option<String> {
     let place = |(number, ramp): (u32, &RampFacts)| {
         format!("{} (period {number})", group(u64::from(ramp.users)))
     };
-    let most = most.map(|most| format!("most users with TTFT below --max-ttft: {}", place(most)));
+    let most = most.map(|most| {
+        format!("most users, as the ramp counts, with TTFT below --max-ttft: {}", place(most))
+    });
     let over = over.map(|over| format!("first above it with {}", place(over)));
     match (most, over) {
         (Some(most), over) => {
@@ -151,6 +153,14 @@ pub(super) fn periods(page: &mut Page, report: &Report, all: bool) {
     for period in &periods[hidden..] {
         entry(page, period);
     }
+    let counts =
+        |period: &Period| period.ramp.as_ref().is_some_and(|ramp| ramp.users != period.users.total);
+    if periods[hidden..].iter().any(counts) {
+        page.paragraph(
+            "Users of a period are those that had begun and not left at its end; the ramp counts \
+             those that it has let in and not heard of as gone.",
+        );
+    }
     page.paragraph(
         "Prompt tokens, TTFT and cache hits count in the period of the first token, output tokens \
          in that of their arrival, requests in those of their sending and end.",
@@ -200,7 +210,11 @@ fn entry(page: &mut Page, period: &Period) {
         let headroom =
             headroom.map_or_else(String::new, |h| format!(", headroom {:.0} %", h * 1e2));
         let (then, why) = (ramp.reason.link(ramp.added.into()), ramp.reason.words());
-        words += &format!("; ramp: +{} ({then}{why}{headroom})", ramp.added);
+        let users = match ramp.users == period.users.total {
+            true => String::new(),
+            false => format!(", which counts {}", plural(ramp.users.into(), "user")),
+        };
+        words += &format!("; ramp{users}: +{} ({then}{why}{headroom})", ramp.added);
     }
     page.entry("", &words);
 }
@@ -253,7 +267,7 @@ mod tests {
                      stopped by the end of the run
                      rate-limited 12 times: concurrency 3, decode 1, input_budget 1, output_budget 1,
                      prefill 4, ttft 2
-                     most users with TTFT below --max-ttft: 4 (period 4); never above
+                     most users, as the ramp counts, with TTFT below --max-ttft: 4 (period 4); never above
                      peak working set 51,200 tokens, warm prefix 320 tokens
         SLO          TTFT <= 0.5 s, decode >= 30.0 tokens/s
                      TTFT met:            15/20 (75.0 %)

@@ -10,6 +10,7 @@ use super::page::{Card, Verdict};
 use crate::counted::{counted, grouped};
 use crate::metrics::Statistic;
 use crate::metrics::report::Report;
+use crate::metrics::tokens::length_hint;
 use crate::metrics::users::UsersReport;
 use crate::quantity::{TimeUnit, duration, duration_us};
 use crate::run::{End, Run, State};
@@ -80,13 +81,15 @@ pub(super) fn verdict(report: &Report) -> Verdict {
         None => format!("{sent} of {} sent", grouped(schedule.planned)),
     };
     let word = if held { "held" } else { "NOT held" };
-    let words = format!("Schedule {word}: {of}{late}");
+    let left_out = report.verdict.left_out.words(held);
+    let words = format!("Schedule {word}{left_out}: {of}{late}");
     Verdict { held, words, reasons: report.verdict.reasons.clone() }
 }
 
 /// What a reader must know beside the numbers.
 pub(super) fn notes(report: &Report) -> Vec<String> {
     let warnings = report.notes.warnings.iter().map(|words| format!("Warning: {words}"));
+    let warnings = warnings.chain(length_hint(report).map(str::to_owned));
     let errors = report.notes.first_errors.iter();
     warnings.chain(errors.map(|(class, words)| format!("First {class}: {words}"))).collect()
 }

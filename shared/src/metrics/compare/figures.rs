@@ -7,6 +7,7 @@
 use serde::Serialize;
 
 use super::super::bootstrap::Figure;
+use super::super::cache::ideal;
 use super::super::latency::{Metric, count, nanos, tokens_per_s_per_user};
 use super::super::lateness::lateness_ns;
 use super::super::slo::{self, Goals};
@@ -198,7 +199,6 @@ impl Ratio {
         let tokens = |part: Option<u32>, whole: Option<u32>| {
             run.requests.was_sent(i).then_some([f64::from(part?), f64::from(whole?)])
         };
-        let row = &run.plan[i];
         match self {
             Self::Errors => {
                 let failed = slo::failed(run, i);
@@ -207,7 +207,10 @@ impl Ratio {
             Self::Goodput => (!goals.is_empty() && slo::counts(run, i))
                 .then(|| flag(goals.is_good(run, i, false))),
             Self::Reported => tokens(run.requests.cached_tokens(i), run.requests.prompt_tokens(i)),
-            Self::Ideal => tokens(row.ideal_cached_tokens, row.input_tokens),
+            Self::Ideal => {
+                let (could, of) = ideal(run, i).unzip();
+                tokens(could, of)
+            }
         }
     }
 }

@@ -26,8 +26,11 @@ pub use self::setup::{Differs, setup};
 pub use self::values::Values;
 use super::bootstrap::{CONFIDENCE, Difference, RESAMPLES};
 use super::gate::{Judged, number, percent, points, signed};
+use super::left_out::LeftOut;
 use super::report::Report;
+use super::selection::Selection;
 use super::slo::Goals;
+use super::warmth;
 use crate::run::Run;
 
 /// Version of the comparison's JSON; raised when a key changes its meaning or disappears.
@@ -76,8 +79,12 @@ pub struct Side {
     pub ok: u64,
     /// Whether the measurement is valid.
     pub schedule_held: bool,
+    /// Requests that are not judged by their lateness.
+    pub left_out: LeftOut,
     /// Why not.
     pub reasons: Vec<String>,
+    /// What a reader must know of its figures.
+    pub warnings: Vec<String>,
 }
 
 /// One run against the base.
@@ -87,6 +94,8 @@ pub struct Against {
     pub run: Side,
     /// Whether its requests are those of the base.
     pub pairing: Pairing,
+    /// What may explain a difference beside what was run differently.
+    pub warnings: Vec<String>,
     /// What was run differently.
     pub setup: Vec<Differs>,
     /// Whether values moved.
@@ -207,7 +216,7 @@ pub fn compare(base: Subject<'_>, others: &[Subject<'_>], goals: &Goals) -> Comp
 }
 
 fn side(subject: Subject<'_>) -> Side {
-    let Subject { name, report, .. } = subject;
+    let Subject { name, report, run } = subject;
     Side {
         name: name.to_owned(),
         id: report.run.id.clone(),
@@ -216,7 +225,12 @@ fn side(subject: Subject<'_>) -> Side {
         sent: report.schedule.sent,
         ok: report.outcomes.ok,
         schedule_held: report.verdict.schedule_held,
+        left_out: report.verdict.left_out,
         reasons: report.verdict.reasons.clone(),
+        warnings: warmth::found(&Selection::new(run, None))
+            .map(|found| found.words())
+            .into_iter()
+            .collect(),
     }
 }
 
@@ -256,7 +270,8 @@ pub fn against(base: Subject<'_>, new: Subject<'_>, goals: &Goals) -> Against {
     }
     figures.extend(rates(base.report, new.report));
     let setup = setup(base.run, new.run);
-    Against { run: side(new), pairing, setup, moved, figures }
+    let warnings = warmth::between(base.run, new.run, pairing.paired).into_iter().collect();
+    Against { run: side(new), pairing, warnings, setup, moved, figures }
 }
 
 fn share(report: &Report, ratio: Ratio) -> Option<f64> {

@@ -28,6 +28,7 @@ mod rows;
 use serde::Serialize;
 
 pub use self::rows::{Row, rows};
+use super::cache::{ideal as ideal_of, repeats_turns};
 use super::latency::{count, nanos};
 use super::quantile::{Collector, Statistic};
 use super::selection::Selection;
@@ -50,6 +51,9 @@ pub struct Fidelity {
     pub arrival: Option<Arrival>,
     /// What the second rests on; null if nobody counted.
     pub input_length: Option<Lengths>,
+    /// Requests that are not in it: their prompts repeat the earlier turns of their session, which
+    /// a recorded length does not count.
+    pub repeated_turns: u64,
     /// What the third rests on.
     pub output_length: Option<Lengths>,
     /// What the fourth rests on; null if the server reports nothing, or the trace has no blocks.
@@ -115,8 +119,10 @@ impl Fidelity {
     pub fn of(selection: &Selection<'_>) -> Self {
         let run = selection.run();
         let (arrival_error, arrival) = arrival(selection).unzip();
-        let prompts = selection
-            .successful()
+        let (repeating, alone): (Vec<_>, Vec<_>) =
+            selection.successful().partition(|&i| repeats_turns(run, i));
+        let prompts = alone
+            .into_iter()
             .map(|i| (run.plan[i].input_tokens, run.requests.prompt_tokens(i).map(u64::from)));
         let (input_length_error, input_length) = lengths(prompts).unzip();
         let answers =
@@ -130,6 +136,7 @@ impl Fidelity {
             cache_error,
             arrival,
             input_length,
+            repeated_turns: repeating.len() as u64,
             output_length,
             cache,
         }
@@ -252,8 +259,8 @@ fn cache(selection: &Selection<'_>) -> Option<(f64, CacheFidelity)> {
             *part += u64::from(then);
             *whole += u64::from(of);
         }
-        let known = (row.input_tokens, row.ideal_cached_tokens, run.requests.cached_tokens(i));
-        let (Some(of), Some(could), Some(was)) = known else { continue };
+        let known = (ideal_of(run, i), run.requests.cached_tokens(i));
+        let (Some((could, of)), Some(was)) = known else { continue };
         let prompt = run.requests.prompt_tokens(i).filter(|&prompt| prompt > 0).unwrap_or(of);
         let of_input = f64::from(was) * f64::from(of) / f64::from(prompt.max(1));
         requests += 1;
@@ -412,6 +419,24 @@ mod tests {
         let cache = found.cache.expect("reported");
         close(Some(cache.reported_hit_rate), 0.6);
         assert_eq!((cache.below_ideal, cache.above_ideal), (0, 0));
+    }
+
+    #[test]
+    fn a_prompt_that_repeats_its_session_is_not_held_against_the_length_of_its_last_turn() {
+        let mut sample = Sample::new();
+        for (k, prompt) in [100, 260, 420].into_iter().enumerate() {
+            let request = sample.send(i64::try_from(k).expect("small") * MS);
+            sample.plan[k].turn = u32::try_from(k).expect("small");
+            sample.usage(request, 9 * MS, [Some(prompt), Some(10), None]);
+            sample.done(request, 9 * MS, Class::Ok);
+        }
+        close(of(&sample).input_length_error, 480.0 / 300.0);
+        sample.manifest.repeats_turns = true;
+        let found = of(&sample);
+        close(found.input_length_error, 0.0);
+        assert_eq!((found.repeated_turns, found.input_length.expect("one").requests), (2, 1));
+        let [_, input, ..] = rows(&found);
+        assert!(input.meaning.contains("2 more repeat earlier turns"), "{input:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::super::gate::{number, percent};
 use super::super::quantile::Statistic;
 use super::{Fidelity, Lengths};
-use crate::counted::grouped;
+use crate::counted::{counted, grouped};
 
 /// One number of fidelity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +27,7 @@ pub struct Row {
 pub fn rows(fidelity: &Fidelity) -> [Row; 4] {
     [
         arrivals(fidelity),
-        lengths(
-            "input length",
-            fidelity.input_length_error,
-            fidelity.input_length.as_ref(),
-            "no server's count of prompt tokens beside a recorded length",
-        ),
+        inputs(fidelity),
         lengths(
             "output length",
             fidelity.output_length_error,
@@ -74,6 +69,28 @@ fn arrivals(fidelity: &Fidelity) -> Row {
         meaning,
         ..row
     }
+}
+
+/// The lengths of prompts, and of how many that cannot be said.
+fn inputs(fidelity: &Fidelity) -> Row {
+    let repeating = fidelity.repeated_turns;
+    let lacks = match repeating {
+        0 => "no server's count of prompt tokens beside a recorded length".to_owned(),
+        n => format!(
+            "the prompts of {} repeat earlier turns, which a recorded length does not count, and no \
+             other has a server's count beside a recorded length",
+            counted(n, "request")
+        ),
+    };
+    let of = fidelity.input_length.as_ref();
+    let mut row = lengths("input length", fidelity.input_length_error, of, &lacks);
+    if repeating > 0 && of.is_some() {
+        row.meaning += &format!(
+            "; {} more repeat earlier turns, which a recorded length does not count",
+            grouped(repeating)
+        );
+    }
+    row
 }
 
 fn lengths(name: &'static str, error: Option<f64>, of: Option<&Lengths>, lacks: &str) -> Row {
