@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::page::{Card, Verdict};
 use crate::counted::{counted, grouped};
+use crate::log::Class;
 use crate::metrics::Statistic;
 use crate::metrics::report::Report;
 use crate::metrics::tokens::length_hint;
@@ -132,12 +133,18 @@ fn outcomes(report: &Report) -> Card {
     card.add("Successful", grouped(outcomes.ok));
     card.add("Failed", grouped(outcomes.failed()));
     let without = [End::Open, End::NotReached, End::Lost].map(End::name);
-    let words = |name: &str| name != "ok" && !without.contains(&name);
+    // What the plan cancelled has a line of its own.
+    let others = ["ok", Class::CancelledByPlan.name()];
+    let words = |name: &str| !others.contains(&name) && !without.contains(&name);
     for (class, count) in outcomes.by_class.iter().filter(|(name, _)| words(name)) {
         card.add(format!("  {class}"), grouped(*count));
     }
     card.add("Connection errors", grouped(outcomes.connect_error));
-    let cut = outcomes.cancelled + report.notes.open;
+    let planned = outcomes.by_class.get(Class::CancelledByPlan.name()).copied().unwrap_or(0);
+    if planned > 0 {
+        card.add("Cancelled as planned", grouped(planned));
+    }
+    let cut = outcomes.cancelled.saturating_sub(planned) + report.notes.open;
     if cut > 0 {
         card.add("Cut off at the end", grouped(cut));
     }

@@ -152,7 +152,7 @@ fn page(run: &Run, report: &Report) -> Page {
 mod tests {
     use super::*;
     use crate::log::sample::{self, Sample};
-    use crate::log::sample_users;
+    use crate::log::{Class, sample_users};
     use crate::metrics::hosts::HostReport;
     use crate::metrics::{ReportOptions, report};
 
@@ -209,6 +209,24 @@ mod tests {
         let stills = page.matches("class=\"stills\"").count();
         let captions = page.matches("<figcaption>").count();
         assert_eq!(figures.iter().sum::<usize>() - stills, captions);
+    }
+
+    #[test]
+    fn what_the_plan_cancelled_was_not_cut_off() {
+        let ended = |classes: &[Class]| {
+            let mut sample = Sample::new();
+            for (k, &class) in (0_i64..).zip(classes) {
+                let request = sample.send(k * 1_000_000);
+                sample.done(request, k * 1_000_000 + 10, class);
+            }
+            written(&read(&sample), None)
+        };
+        let planned = ended(&[Class::Ok, Class::CancelledByPlan, Class::CancelledByPlan]);
+        assert!(
+            planned.contains("Cancelled as planned") && !planned.contains("Cut off at the end")
+        );
+        let cut = ended(&[Class::Ok, Class::Interrupted]);
+        assert!(cut.contains("Cut off at the end") && !cut.contains("Cancelled as planned"));
     }
 
     #[test]
