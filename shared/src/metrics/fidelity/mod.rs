@@ -7,14 +7,17 @@
 //! | output length error | Σ \|completion tokens − recorded\| / Σ recorded | recorded lengths |
 //! | cache error | Σ \|cached − ideal\| / Σ input tokens | block ids, and a server that reports |
 //!
-//! A server counts cached tokens of prompts as it counts these, with a chat template's tokens or by
-//! another tokenizer: what it had of a prompt counts as that share of the recorded input.
+//! A server counts cached tokens of prompts as it counts these, with a chat template's tokens and by
+//! its own tokenizer. The template is what it counts more in every prompt (up to 128 tokens): those
+//! may be cached or not, wherever they stand. What it had of the rest counts as that share of the
+//! recorded input.
 //!
 //! W is the mean distance between recorded and achieved gaps, each of the same rank: Wasserstein's
 //! distance of their distributions. Zero is as recorded: the same rhythm, the same lengths, and a
 //! server's cache that held what an endless one would (*ideal*).
 //!
-//! *Recorded* is what was planned: the trace after speed-up, tiles, caps and synthesis. Gaps are
+//! *Recorded* is what was planned: the trace after speed-up, tiles, caps and synthesis; what of it an
+//! option changed is said beside the number. Gaps are
 //! those between successive requests with a due time, in order of time: due against sent, up to the
 //! last sending, so that one which never left counts as a gap too long, and one that a stop kept
 //! back does not. Distances of ranks, not of distribution functions: a burst of equal instants
@@ -23,10 +26,12 @@
 //! drawn (`--request-rate`), that users decide or that another tool made are no recording: their
 //! error is missing, not zero. Lengths are of successful requests, the cache of all that report.
 
+mod changed;
 mod rows;
 
 use serde::Serialize;
 
+pub use self::changed::Changed;
 pub use self::rows::{Row, rows};
 use super::cache::{ideal as ideal_of, repeats_turns};
 use super::latency::{count, nanos};
@@ -35,6 +40,10 @@ use super::selection::Selection;
 use super::tokens;
 use crate::import;
 use crate::run::Run;
+
+/// A server that counts more than this beyond every prompt has another tokenizer, or a prompt of its
+/// own, and no template alone.
+const TEMPLATE_TOKENS_MAX: u32 = 128;
 
 /// How faithful a replay was; zero is as recorded, and null not known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
@@ -58,6 +67,9 @@ pub struct Fidelity {
     pub output_length: Option<Lengths>,
     /// What the fourth rests on; null if the server reports nothing, or the trace has no blocks.
     pub cache: Option<CacheFidelity>,
+    /// By which options the plan is another than what the trace recorded.
+    #[serde(skip)]
+    pub changed: Changed,
 }
 
 /// Gaps between requests.
@@ -139,6 +151,7 @@ impl Fidelity {
             repeated_turns: repeating.len() as u64,
             output_length,
             cache,
+            changed: Changed::of(run),
         }
     }
 }
@@ -245,11 +258,25 @@ fn lengths(requests: impl Iterator<Item = (Option<u32>, Option<u64>)>) -> Option
     (found.recorded_tokens > 0).then(|| (count(apart) / count(found.recorded_tokens), found))
 }
 
+/// Tokens that the server counts more than were recorded in every prompt: a chat template's. 0 where
+/// it counts less in some, or so many more in all that no template is so long.
+fn template(selection: &Selection<'_>) -> u32 {
+    let run = selection.run();
+    let more = selection.requests().filter(|&i| run.requests.was_sent(i)).filter_map(|i| {
+        let (_, of) = ideal_of(run, i)?;
+        run.requests.cached_tokens(i)?;
+        let prompt = run.requests.prompt_tokens(i).filter(|&prompt| prompt > 0)?;
+        Some(prompt.saturating_sub(of))
+    });
+    more.min().filter(|&more| more <= TEMPLATE_TOKENS_MAX).unwrap_or(0)
+}
+
 fn cache(selection: &Selection<'_>) -> Option<(f64, CacheFidelity)> {
     let run = selection.run();
     let (mut requests, mut below, mut above) = (0, 0, 0);
     let (mut input, mut ideal, mut cached, mut prompts, mut apart) = (0, 0, 0, 0, 0.0);
     let mut recorded = None;
+    let template = template(selection);
     for i in selection.requests().filter(|&i| run.requests.was_sent(i)) {
         let row = &run.plan[i];
         if let (Some(then), Some(of)) =
@@ -262,16 +289,21 @@ fn cache(selection: &Selection<'_>) -> Option<(f64, CacheFidelity)> {
         let known = (ideal_of(run, i), run.requests.cached_tokens(i));
         let (Some((could, of)), Some(was)) = known else { continue };
         let prompt = run.requests.prompt_tokens(i).filter(|&prompt| prompt > 0).unwrap_or(of);
-        let of_input = f64::from(was) * f64::from(of) / f64::from(prompt.max(1));
+        let ideal_tokens = f64::from(could);
+        let text = prompt.saturating_sub(template).max(1);
+        let share = |was: u32| f64::from(was) * f64::from(of) / f64::from(text);
+        // Whether the template's tokens are among those that were cached is not known.
+        let (least, most) = (share(was.saturating_sub(template)), share(was.min(text)));
+        let of_input = ideal_tokens.clamp(least.min(most), most);
         requests += 1;
         // A token of difference is what a share is rounded by.
-        below += u64::from(of_input < f64::from(could) - 1.0);
-        above += u64::from(of_input > f64::from(could) + 1.0);
+        below += u64::from(of_input < ideal_tokens - 1.0);
+        above += u64::from(of_input > ideal_tokens + 1.0);
         input += u64::from(of);
         ideal += u64::from(could);
         cached += u64::from(was);
         prompts += u64::from(prompt);
-        apart += (of_input - f64::from(could)).abs();
+        apart += (of_input - ideal_tokens).abs();
     }
     let recorded = recorded.filter(|&(_, of)| of > 0).map(|(part, of)| count(part) / count(of));
     (input > 0).then(|| {
@@ -419,6 +451,30 @@ mod tests {
         let cache = found.cache.expect("reported");
         close(Some(cache.reported_hit_rate), 0.6);
         assert_eq!((cache.below_ideal, cache.above_ideal), (0, 0));
+    }
+
+    #[test]
+    fn a_templates_tokens_may_be_cached_or_not() {
+        let cached = |was: [u32; 3]| {
+            let mut sample = Sample::new();
+            for (k, was) in was.into_iter().enumerate() {
+                let at = i64::try_from(k).expect("small") * MS;
+                let request = sample.send(at);
+                let row = &mut sample.plan[k];
+                let of = 2_000 + 100 * u32::try_from(k).expect("small");
+                (row.input_tokens, row.ideal_cached_tokens) = (Some(of), Some(512));
+                sample.usage(request, at + 10, [Some(of + 7), Some(10), Some(was)]);
+                sample.done(request, at + 10, Class::Ok);
+            }
+            let found = of(&sample);
+            let cache = found.cache.expect("reported");
+            (found.cache_error.expect("known"), cache.below_ideal, cache.above_ideal)
+        };
+        assert_eq!(cached([512; 3]), (0.0, 0, 0), "blocks that the template begins or follows");
+        assert_eq!(cached([519; 3]), (0.0, 0, 0));
+        let (error, below, above) = cached([500, 512, 530]);
+        assert_eq!((below, above), (1, 1));
+        close(Some(error), 23.0 / 6_300.0);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::super::gate::{number, percent};
 use super::super::quantile::Statistic;
+use super::changed::words;
 use super::{Fidelity, Lengths};
 use crate::counted::{counted, grouped};
 
@@ -25,17 +26,7 @@ pub struct Row {
 /// The rows, always all of them.
 #[must_use]
 pub fn rows(fidelity: &Fidelity) -> [Row; 4] {
-    [
-        arrivals(fidelity),
-        inputs(fidelity),
-        lengths(
-            "output length",
-            fidelity.output_length_error,
-            fidelity.output_length.as_ref(),
-            "no answer with a recorded length",
-        ),
-        cache(fidelity),
-    ]
+    [arrivals(fidelity), inputs(fidelity), outputs(fidelity), cache(fidelity)]
 }
 
 fn row(name: &'static str, error: Option<f64>) -> Row {
@@ -64,7 +55,8 @@ fn arrivals(fidelity: &Fidelity) -> Row {
         None => "all were recorded at one instant: no gap to hold anything against".to_owned(),
     };
     Row {
-        recorded: gaps(&arrival.recorded_gap_ms, arrival.recorded_variation),
+        recorded: gaps(&arrival.recorded_gap_ms, arrival.recorded_variation)
+            + &words(&fidelity.changed.gaps),
         replayed: gaps(&arrival.achieved_gap_ms, arrival.achieved_variation),
         meaning,
         ..row
@@ -84,11 +76,24 @@ fn inputs(fidelity: &Fidelity) -> Row {
     };
     let of = fidelity.input_length.as_ref();
     let mut row = lengths("input length", fidelity.input_length_error, of, &lacks);
+    if of.is_some() {
+        row.recorded += &words(&fidelity.changed.inputs);
+    }
     if repeating > 0 && of.is_some() {
         row.meaning += &format!(
             "; {} more repeat earlier turns, which a recorded length does not count",
             grouped(repeating)
         );
+    }
+    row
+}
+
+/// The lengths of answers.
+fn outputs(fidelity: &Fidelity) -> Row {
+    let (error, of) = (fidelity.output_length_error, fidelity.output_length.as_ref());
+    let mut row = lengths("output length", error, of, "no answer with a recorded length");
+    if of.is_some() {
+        row.recorded += &words(&fidelity.changed.outputs);
     }
     row
 }
