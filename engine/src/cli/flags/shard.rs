@@ -202,6 +202,13 @@ fn shard(text: &str) -> Result<ShardFlag, String> {
     Shard::new(index, count).map(|_| ShardFlag::Given { index, count })
 }
 
+/// Whether a time of day has a second 60, which the parser takes for 59.
+fn is_leap_second(text: &str) -> bool {
+    let Some((_, time)) = text.split_once(['T', 't', ' ']) else { return false };
+    let digits: String = time.chars().filter(|&c| c != ':').take(6).collect();
+    digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.ends_with("60")
+}
+
 fn start(text: &str) -> Result<StartFlag, String> {
     let right = "give a time like 2026-01-31T12:00:00Z, or a length like +30s";
     if let Some(length) = text.strip_prefix('+') {
@@ -225,6 +232,11 @@ fn start(text: &str) -> Result<StartFlag, String> {
             }
             Some(ns) => Ok(StartFlag::After(text.to_owned(), ns)),
         };
+    }
+    if is_leap_second(text) {
+        return Err(format!(
+            "no clock here has a second 60, give 59 or the next minute's 0; {right}"
+        ));
     }
     let time: Timestamp = text.parse().map_err(|error| format!("{error}; {right}"))?;
     let ns = u64::try_from(time.as_nanosecond()).map_err(|_beyond| match time.as_nanosecond() {
@@ -374,6 +386,18 @@ mod tests {
         let east = flags("1970-01-01T02:00:05+02:00").zero(90_000_000_000_000).expect_err("past");
         let words = "(1970-01-01T00:00:05Z) is 24 h 59 min in the past";
         assert!(east.to_string().contains(words), "{east}");
+    }
+
+    #[test]
+    fn a_second_60_is_refused_and_not_taken_for_another() {
+        for text in ["2026-11-30T18:59:60Z", "2026-11-30 18:59:60.5+02:00", "20261130T185960Z"] {
+            let words = start(text).expect_err("a leap second");
+            assert!(words.contains("no clock here has a second 60"), "{words}");
+        }
+        assert!(start("2026-11-30T18:60:00Z").is_err());
+        for text in ["2026-11-30T18:59:59.60Z", "2026-11-30T10:06:00Z", "20261130T180600Z"] {
+            assert!(start(text).is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -310,10 +310,10 @@ fn picked<T: Copy>(column: &[T], places: &[usize]) -> Vec<T> {
 fn nothing(shard: Shard, sessions: usize) -> String {
     let sessions = sessions as u64;
     format!(
-        "shard {shard} has nothing to send: {} {} divided, each whole; use at most {sessions} \
-         shards",
+        "shard {shard} has nothing to send: {} {} divided, each whole; use at most {}",
         counted(sessions, "session"),
-        agreeing(sessions, "is", "are")
+        agreeing(sessions, "is", "are"),
+        counted(sessions, "shard")
     )
 }
 

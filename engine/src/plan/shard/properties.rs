@@ -217,7 +217,7 @@ fn a_shard_without_sessions_says_how_many_there_can_be() {
         .collect();
     let words = found.into_iter().find_map(Result::err).expect("one session for two");
     assert!(
-        words.to_string().contains("1 session is divided, each whole; use at most 1 shards"),
+        words.to_string().ends_with("1 session is divided, each whole; use at most 1 shard"),
         "{words}"
     );
     assert_eq!(SessionIndex(0), whole.rows[3].session);
