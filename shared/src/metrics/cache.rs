@@ -120,12 +120,12 @@ pub fn repeats_turns(run: &Run, i: usize) -> bool {
 #[must_use]
 pub fn ideal(run: &Run, i: usize) -> Option<(u32, u32)> {
     let row = &run.plan[i];
-    let (could, own) = row.ideal_cached_tokens.zip(row.input_tokens)?;
+    let own = row.input_tokens?;
     if repeats_turns(run, i) {
         let prompt = run.requests.prompt_tokens(i)?;
         return Some((prompt.saturating_sub(own), prompt));
     }
-    Some((could, own))
+    Some((row.ideal_cached_tokens?, own))
 }
 
 /// Cached / prompt tokens of request `i`, as reported; `None` unless both are, and the prompt has
@@ -190,12 +190,13 @@ mod tests {
             sample.usage(request, 10, [Some(prompt), Some(50), Some(0)]);
             sample.done(request, 10, Class::Ok);
             sample.plan[k].turn = turn;
-            sample.plan[k].ideal_cached_tokens = Some(0);
+            // Of turns whose prompts are not of their blocks alone the plan says nothing.
+            sample.plan[k].ideal_cached_tokens = (turn == 0).then_some(0);
             sample.plan[k].ideal_set_tokens = Some(0);
         }
         let mut run = Run::read(&sample.bytes()).expect("a log");
         let ideal = |run: &Run| HitRates::of(&Selection::new(run, None)).ideal;
-        assert_eq!(ideal(&run), Some(0.0), "each prompt is its own");
+        assert_eq!(ideal(&run), Some(0.0), "of the first alone");
         run.manifest.repeats_turns = true;
         // 100 new tokens in each of three prompts of 750 in all.
         assert_eq!(ideal(&run), Some(0.6));

@@ -43,6 +43,10 @@ impl Found {
 #[must_use]
 pub fn found(selection: &Selection<'_>) -> Option<Found> {
     let run = selection.run();
+    if run.manifest.shard.is_some() {
+        // Other machines sent parts of the same plan meanwhile.
+        return None;
+    }
     let warmed = run.manifest.warm_up.as_ref().map_or(0, |warm_up| warm_up.requests.len());
     let (mut cached, mut possible, mut beyond, mut prompts) = (0, 0, 0, 0);
     for i in selection.requests().filter(|&i| i >= warmed && run.requests.was_sent(i)) {
