@@ -106,8 +106,13 @@ fn told(outcome: &Outcome, output: &Path, out: &mut dyn Write) -> std::io::Resul
     }
     merged.hosts.iter().try_for_each(|host| {
         let requests = grouped(u64::from(host.requests));
-        writeln!(out, "  {}: {requests} requests, {}", host.name(), clock_words(host))
-    })
+        let stopped = if host.interrupted { ", STOPPED by its user before its end" } else { "" };
+        writeln!(out, "  {}: {requests} requests, {}{stopped}", host.name(), clock_words(host))
+    })?;
+    if merged.hosts.iter().any(|host| host.interrupted) {
+        writeln!(out, "The run was not sent whole: --fail-on fails it, unless --accept-not-held")?;
+    }
+    Ok(())
 }
 
 /// How wrong a machine's clock may have been.

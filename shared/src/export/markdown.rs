@@ -10,12 +10,13 @@ use std::io::{self, Write};
 use crate::counted::{counted, grouped};
 use crate::foreign;
 use crate::metrics::Statistic;
-use crate::metrics::compare::{Against, CAUTION, Compared, Comparison, Side};
+use crate::metrics::compare::{Against, CAUTION, Compared, Comparison, Side, without_interval};
 use crate::metrics::fidelity;
 use crate::metrics::gate::{Judged, number, percent};
 use crate::metrics::hosts;
 use crate::metrics::report::Report;
 use crate::metrics::server;
+use crate::metrics::stopped;
 
 /// Writes a report, with what became of its gates.
 ///
@@ -85,7 +86,7 @@ fn verdict(text: &mut String, report: &Report) -> fmt::Result {
     }
     let run = &report.run;
     let duration = run.duration_s.map_or_else(String::new, |s| format!(", {} s", number(s)));
-    let stopped = if run.interrupted { ", stopped by the user" } else { "" };
+    let stopped = stopped::by_whom(report).map_or_else(String::new, |how| format!(", {how}"));
     let torn = if run.torn { ", the log is torn" } else { "" };
     writeln!(
         text,
@@ -237,13 +238,14 @@ fn gates(text: &mut String, judged: &[Judged], with_run: bool) -> fmt::Result {
 }
 
 fn side(text: &mut String, what: &str, side: &Side) -> fmt::Result {
+    let stopped = if side.interrupted { ", \u{274c} **stopped** before its end" } else { "" };
     let held = match side.schedule_held {
         true => "schedule held",
         false => "\u{274c} schedule **not** held",
     };
     writeln!(
         text,
-        "{what}: {}, run {} of trace {}, {} sent, {} ok, {held}{}",
+        "{what}: {}, run {} of trace {}, {} sent, {} ok, {held}{}{stopped}",
         Code(&side.name),
         Code(&side.id),
         Code(&side.trace),
@@ -262,6 +264,10 @@ fn of_run(text: &mut String, against: &Against, verbose: bool) -> fmt::Result {
     writeln!(text, "|---|--:|--:|--:|--:|--:|---|")?;
     for row in against.figures.iter().filter(|row| verbose || row.is_main) {
         figure(text, row)?;
+    }
+    let rows = against.figures.iter().filter(|row| verbose || row.is_main);
+    for (labels, why) in without_interval(rows) {
+        writeln!(text, "\n<sub>No interval of {labels}: {why}.</sub>")?;
     }
     if against.setup.is_empty() {
         return Ok(());

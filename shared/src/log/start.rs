@@ -107,6 +107,20 @@ impl Merged {
         missing.into_iter().chain(damaged).collect()
     }
 
+    /// Which machines their user stopped while others went on: from then on the servers had a part
+    /// of the load. `None` if none was, or all were, which is a run that was stopped.
+    #[must_use]
+    pub fn stopped_words(&self) -> Option<String> {
+        let stopped: Vec<String> =
+            self.hosts.iter().filter(|host| host.interrupted).map(HostPart::name).collect();
+        let many = stopped.len();
+        if many == 0 || many == self.hosts.len() {
+            return None;
+        }
+        let was = agreeing(many as u64, "was stopped by its user", "were stopped by their user");
+        Some(format!("{} {was} and sent no more, while others went on", stopped.join(", ")))
+    }
+
     /// Whether records of a machine that is there are missing.
     #[must_use]
     pub fn lacks_records(&self) -> bool {

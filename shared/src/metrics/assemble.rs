@@ -51,7 +51,9 @@ pub fn report(run: &Run, options: &ReportOptions) -> Report {
     let lateness = LatenessStatistics::of(&selection);
     let totals = Totals::of(&selection);
     let (latency, mut notes) = latency(&selection);
-    let unmerged = run.manifest.merged.as_deref().map_or_else(Vec::new, Merged::warnings);
+    let merged = run.manifest.merged.as_deref();
+    let mut unmerged = merged.map_or_else(Vec::new, Merged::warnings);
+    unmerged.extend(merged.and_then(Merged::stopped_words));
     let schedule = schedule(&selection, &sending, &lateness);
     let left_out = LeftOut::of(&lateness, max_lateness_us);
     let reasons = reasons(&Evidence {

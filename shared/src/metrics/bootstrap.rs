@@ -13,7 +13,9 @@
 use super::Ranked;
 use super::latency::count;
 use super::quantile::percentile;
+use crate::counted::grouped;
 use crate::dice::Dice;
+use crate::quantity::number;
 
 /// Resamples of each side.
 pub const RESAMPLES: usize = 2_000;
@@ -22,6 +24,10 @@ pub const CONFIDENCE: f64 = 0.95;
 /// Values of each run below which no interval is drawn: draws of a few say how they lie, not how
 /// much others would differ, and of one not even that.
 pub const LEAST: u64 = 6;
+/// Values that lie above a quantile, and below it, where an interval of it is drawn. Of fewer, a
+/// resample repeats the same one or two, and chance alone is called clear far too often
+/// (`chance_alone_is_seldom_called_clear`).
+pub const TAIL_LEAST: u64 = 5;
 /// What all draws begin with.
 const SEED: u64 = 0x6F6E_6265_6174;
 /// Up to so many values a mean is resampled value by value; above, the mean of a resample is as
@@ -45,6 +51,37 @@ impl Figure {
             Self::Mean => values.mean(),
             Self::Quantile(share) => values.percentile(share),
         }
+    }
+
+    /// Values of each run that an interval takes.
+    #[must_use]
+    pub fn least(self) -> u64 {
+        let Self::Quantile(share) = self else { return LEAST };
+        let beyond = share.min(1.0 - share).max(0.0);
+        // Less than a value, for what a share lacks of its decimals.
+        rank((count(TAIL_LEAST) / beyond - 1e-6).ceil()).max(LEAST)
+    }
+
+    /// Why so many values, of the run that has fewer, give no interval; `None` if they do, or if
+    /// there are none.
+    #[must_use]
+    pub fn too_few(self, values: u64) -> Option<String> {
+        let least = self.least();
+        if values == 0 || values >= least {
+            return None;
+        }
+        Some(match self {
+            Self::Quantile(share) if share <= 0.0 || share >= 1.0 => {
+                "no values lie beyond an end".to_owned()
+            }
+            Self::Quantile(share) => format!(
+                "p{} takes {} values of each run, so that {TAIL_LEAST} lie beyond it; there are {}",
+                number(share * 100.0),
+                grouped(least),
+                grouped(values)
+            ),
+            Self::Mean => format!("a mean takes {least} values of each run; there are {values}"),
+        })
     }
 }
 
@@ -96,6 +133,24 @@ impl Difference {
         Some(Self { before, after, absolute: interval(absolute)?, relative })
     }
 
+    /// As wide as a mean of so few values needs it: resamples spread like the values at hand, which
+    /// spread less than those that they were drawn from (Student's t, and n for n − 1).
+    pub(super) fn widened(self, values: u64) -> Self {
+        let n = count(values);
+        if n < 2.0 {
+            return self;
+        }
+        let by = student(n - 1.0) / NORMAL * (n / (n - 1.0)).sqrt();
+        let around = |middle: f64, (low, high): (f64, f64)| {
+            (middle + (low - middle) * by, middle + (high - middle) * by)
+        };
+        Self {
+            absolute: around(self.change(), self.absolute),
+            relative: self.relative_change().zip(self.relative).map(|(at, all)| around(at, all)),
+            ..self
+        }
+    }
+
     /// Whether no change at all is implausible.
     #[must_use]
     pub fn is_clear(&self) -> bool {
@@ -104,15 +159,32 @@ impl Difference {
 }
 
 /// How a figure of the second run's values differs from that of the first's. `None` when one of
-/// them has fewer than [`LEAST`] values.
+/// them has fewer values than [`Figure::least`].
 #[must_use]
 pub fn difference(before: &Ranked, after: &Ranked, figure: Figure) -> Option<Difference> {
-    if before.count().min(after.count()) < LEAST {
+    let fewer = before.count().min(after.count());
+    if fewer < figure.least() {
         return None;
     }
     let (first, second) = (figure.of(before)?, figure.of(after)?);
     let (one, other) = (Resampled::of(before, figure)?, Resampled::of(after, figure)?);
-    Difference::of_draws(first, second, |dice| Some((one.draw(dice), other.draw(dice))))
+    let found =
+        Difference::of_draws(first, second, |dice| Some((one.draw(dice), other.draw(dice))));
+    match figure {
+        Figure::Mean => found.map(|found| found.widened(fewer)),
+        Figure::Quantile(_) => found,
+    }
+}
+
+/// How far from its middle 95 % of the normal distribution lie.
+const NORMAL: f64 = 1.959_963_985;
+
+/// The same of Student's t with so many degrees of freedom (Cornish and Fisher's expansion; within
+/// 1 % from five degrees on).
+fn student(freedom: f64) -> f64 {
+    let z = NORMAL;
+    z + (z.powi(3) + z) / (4.0 * freedom)
+        + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * freedom * freedom)
 }
 
 /// Where the middle of the drawn values lies; `None` without any.
@@ -239,7 +311,7 @@ mod tests {
     #[test]
     fn ranks_stand_for_drawn_values() {
         let (before, after) = (sample(1, 200, 0.0), sample(2, 260, 0.3));
-        for share in [0.5, 0.9, 0.99] {
+        for share in [0.5, 0.9, 0.95] {
             let quick = difference(&before, &after, Figure::Quantile(share)).expect("some");
             let slow = by_drawing(&before, &after, share);
             let width = slow.1 - slow.0;
@@ -278,16 +350,32 @@ mod tests {
     }
 
     #[test]
+    fn a_mean_of_few_is_as_uncertain_as_student_says() {
+        // From the tables.
+        for (freedom, t) in [(5.0, 2.5706), (9.0, 2.2622), (29.0, 2.0452), (399.0, 1.9659)] {
+            assert!((student(freedom) / t - 1.0).abs() < 0.01, "{freedom}: {}", student(freedom));
+        }
+    }
+
+    #[test]
     fn few_values_and_none() {
         let of = |values: &[f64]| Ranked::from(values.to_vec());
         assert_eq!(difference(&of(&[]), &of(&[1.0]), Figure::Mean), None);
         assert_eq!(difference(&of(&[1.0]), &of(&[]), Figure::Quantile(0.5)), None);
         let same = |value: f64, n: usize| of(&vec![value; n]);
-        for share in [0.0, 0.5, 1.0] {
-            let figure = Figure::Quantile(share);
-            assert_eq!(difference(&same(1.0, 5), &same(3.0, 6), figure), None);
-            let found = difference(&same(1.0, 6), &same(3.0, 6), figure).expect("enough");
-            assert_eq!(found.absolute, (2.0, 2.0));
+        let cases = [(0.5, 10), (0.9, 50), (0.1, 50), (0.95, 100), (0.99, 500)]
+            .map(|(q, n)| (Figure::Quantile(q), n));
+        for (figure, least) in cases.into_iter().chain([(Figure::Mean, 6)]) {
+            assert_eq!(difference(&same(1.0, least - 1), &same(3.0, least), figure), None);
+            assert!(figure.too_few(least as u64 - 1).is_some() && figure.too_few(0).is_none());
+            let found = difference(&same(1.0, least), &same(3.0, least), figure).expect("enough");
+            assert_eq!((found.absolute, figure.too_few(least as u64)), ((2.0, 2.0), None));
+        }
+        let words = Figure::Quantile(0.999).too_few(200).expect("few");
+        let said = "p99.9 takes 5,000 values of each run, so that 5 lie beyond it; there are 200";
+        assert_eq!(words, said);
+        for end in [0.0, 1.0] {
+            assert_eq!(difference(&same(1.0, 900), &same(3.0, 900), Figure::Quantile(end)), None);
         }
         let found = difference(&same(0.0, 6), &same(1.0, 7), Figure::Mean).expect("enough");
         assert_eq!((found.relative, found.relative_change()), (None, None));

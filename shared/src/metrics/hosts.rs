@@ -43,6 +43,8 @@ pub struct HostReport {
     pub clock_max_error_ms: Option<f64>,
     /// Whether its log was closed.
     pub closed: bool,
+    /// Whether its user stopped it before its end.
+    pub interrupted: bool,
     /// Records of its log that found no room.
     pub lost_records: u64,
 }
@@ -102,6 +104,7 @@ pub fn hosts(
         clock_synchronised: part.start.clock.map(|clock| clock.synchronised),
         clock_max_error_ms: part.start.clock.map(|clock| clock.max_error_ns as f64 / 1e6),
         closed: part.closed,
+        interrupted: part.interrupted,
         lost_records: part.lost_records,
     };
     merged.hosts.iter().zip(works).map(report).collect()
@@ -141,6 +144,7 @@ impl HostReport {
             clock_synchronised: Some(false),
             clock_max_error_ms: None,
             closed: true,
+            interrupted: false,
             lost_records: 0,
         }
     }

@@ -34,6 +34,7 @@
 //! | [`server`] | what a server said of itself: queue, cache usage, hit rate |
 //! | [`selection`] | which requests a report is about |
 //! | [`verdict`], [`left_out`] | whether the schedule held, why not, and for which requests |
+//! | [`stopped`] | whether its user stopped it, where, and how far it had come |
 //! | [`warmth`] | whether a server had prompts before the run sent them |
 //! | [`mod@report`] | all of it for one run, as every output shows it |
 //!
@@ -76,6 +77,7 @@ pub mod slices;
 pub mod slo;
 pub mod states;
 pub mod steps;
+pub mod stopped;
 pub mod throughput;
 pub mod tokens;
 pub mod users;

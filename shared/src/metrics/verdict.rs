@@ -3,10 +3,10 @@
 //! It held if every planned request left (those aside that a user's stop kept back or the server
 //! gave no connection), at no less than 99 % of the offered rate, with a p99 lateness outside host
 //! stalls within the limit, and every body was ready when due. A log without a footer, with damage,
-//! or merged of a part of the machines, a run without a request, and one whose every request was
-//! late in a host stall cannot show that and do not count as held. Where users decide what is sent
-//! there is no offered rate, and nothing is planned that could stay behind. The measurement's
-//! validity is all this says; how the server did is elsewhere.
+//! merged of a part of the machines or of some that were stopped, a run without a request, and one
+//! whose every request was late in a host stall cannot show that and do not count as held. Where
+//! users decide what is sent there is no offered rate, and nothing is planned that could stay
+//! behind. The measurement's validity is all this says; how the server did is elsewhere.
 
 use super::latency::count;
 use super::quantile::Statistic;
@@ -39,7 +39,7 @@ pub struct Evidence<'a> {
     pub state: State,
     /// Bytes of the log that were refused as damaged.
     pub damaged_bytes: u64,
-    /// What logs of several machines lacked when they were merged.
+    /// What logs of several machines lacked when they were merged, and which of them were stopped.
     pub unmerged: &'a [String],
     /// Why the run was given up, if it was.
     pub given_up: Option<&'a str>,
@@ -173,8 +173,8 @@ fn unfinished(evidence: &Evidence<'_>) -> Option<String> {
 
 fn never_sent(evidence: &Evidence<'_>) -> Option<String> {
     let Sending { planned, never_sent, .. } = *evidence.sending;
-    // The user's stop explains what was not sent after it, and users plan nothing that they do not
-    // come to.
+    // The user's stop explains what was not sent after it, and every output says it, gates too
+    // (`stopped`); users plan nothing that they do not come to.
     if never_sent == 0 || evidence.sending.by_users || evidence.state == State::Interrupted {
         return None;
     }

@@ -19,7 +19,8 @@ pub struct GateFlags {
     #[arg(long, value_name = "CONDITION", value_parser = Gate::parse)]
     pub fail_on: Vec<Gate>,
 
-    /// Judge a run by --fail-on although its schedule did not hold; otherwise that alone fails it.
+    /// Judge a run by --fail-on although its schedule did not hold or its user stopped it;
+    /// otherwise that alone fails it.
     #[arg(long, requires = "fail_on")]
     pub accept_not_held: bool,
 }

@@ -3,7 +3,9 @@
 
 use std::io::{self, Write};
 
-use onbeat_shared::metrics::compare::{Against, CAUTION, Compared, Comparison, Differs, Side};
+use onbeat_shared::metrics::compare::{
+    Against, CAUTION, Compared, Comparison, Differs, Side, without_interval,
+};
 use onbeat_shared::metrics::gate::percent;
 
 use super::page::{Page, group};
@@ -74,6 +76,12 @@ fn run(page: &mut Page, against: &Against, verbose: bool) {
     ));
     for row in against.figures.iter().filter(|row| verbose || row.is_main) {
         figure(page, row);
+    }
+    let mut label = "No interval";
+    let rows = against.figures.iter().filter(|row| verbose || row.is_main);
+    for (labels, why) in without_interval(rows) {
+        page.entry(label, &format!("of {labels}: {why}"));
+        label = "";
     }
     page.blank();
     let is_main = |name: &str| {

@@ -24,6 +24,7 @@ use onbeat_shared::counted::agreeing;
 use onbeat_shared::log::Class;
 use onbeat_shared::metrics::goal::GoalKind;
 use onbeat_shared::metrics::report::{Report, Tokens};
+use onbeat_shared::metrics::stopped;
 use onbeat_shared::metrics::tokens::length_hint;
 use onbeat_shared::metrics::verdict::NO_FOOTER;
 use onbeat_shared::metrics::{Metric, Statistic};
@@ -114,7 +115,7 @@ fn verdict(page: &mut Page, report: &Report) {
             )
         },
     );
-    let stopped = if report.run.interrupted { ", stopped by the user" } else { "" };
+    let stopped = stopped::by_whom(report).map_or_else(String::new, |how| format!(", {how}"));
     let held = if report.verdict.schedule_held { "HELD" } else { "NOT HELD" };
     let left_out = report.verdict.left_out.words(report.verdict.schedule_held);
     page.entry("SCHEDULE", &format!("{held}{left_out}: {sent}{stopped}; {late}"));

@@ -11,6 +11,7 @@ use crate::counted::{counted, grouped};
 use crate::log::Class;
 use crate::metrics::Statistic;
 use crate::metrics::report::Report;
+use crate::metrics::stopped;
 use crate::metrics::tokens::length_hint;
 use crate::metrics::users::UsersReport;
 use crate::quantity::{TimeUnit, duration, duration_us};
@@ -60,9 +61,13 @@ pub(super) fn lead(run: &Run, report: &Report) -> String {
     );
     let length = report.run.duration_s.map(|s| format!(" · {} s", number(s))).unwrap_or_default();
     let ended = match run.state {
-        State::Finished => "",
-        State::Interrupted => " · stopped by the user",
-        State::Unfinished { .. } => " · the log has no end: the run was killed or goes on",
+        State::Finished => String::new(),
+        State::Interrupted => {
+            stopped::by_whom(report).map_or_else(String::new, |how| format!(" · {how}"))
+        }
+        State::Unfinished { .. } => {
+            " · the log has no end: the run was killed or goes on".to_owned()
+        }
     };
     let targets = run.manifest.targets.join(", ");
     format!("{targets}{} · {time}{length}{ended}", run.manifest.endpoint)

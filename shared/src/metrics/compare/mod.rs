@@ -9,6 +9,7 @@
 //! figures a few are clear by chance: the words of every output say so.
 
 mod figures;
+mod matched;
 mod paired;
 mod pairing;
 mod ranks;
@@ -19,8 +20,11 @@ use serde::Serialize;
 
 use self::figures::Number;
 pub use self::figures::{Good, Ratio};
+use self::matched::kept;
+pub use self::matched::matched;
+use self::paired::ratio;
 pub use self::paired::{Pairs, Parts, ratio_difference};
-pub use self::pairing::{Pairing, pairing};
+pub use self::pairing::{Pairing, pairing, unmatched_words};
 pub use self::ranks::{RankTest, mann_whitney, signed_rank};
 pub use self::setup::{Differs, setup};
 pub use self::values::Values;
@@ -30,7 +34,7 @@ use super::left_out::LeftOut;
 use super::report::Report;
 use super::selection::Selection;
 use super::slo::Goals;
-use super::warmth;
+use super::{stopped, warmth};
 use crate::run::Run;
 
 /// Version of the comparison's JSON; raised when a key changes its meaning or disappears.
@@ -79,6 +83,8 @@ pub struct Side {
     pub ok: u64,
     /// Whether the measurement is valid.
     pub schedule_held: bool,
+    /// Whether its user stopped it before its end.
+    pub interrupted: bool,
     /// Requests that are not judged by their lateness.
     pub left_out: LeftOut,
     /// Why not.
@@ -145,6 +151,8 @@ pub struct Compared {
     pub difference_interval: Option<(f64, f64)>,
     /// The same of the ratio.
     pub ratio_interval: Option<(f64, f64)>,
+    /// Why there is no interval although requests have values: they are too few; else null.
+    pub no_interval: Option<String>,
     /// What that means.
     pub verdict: Verdict,
 }
@@ -225,11 +233,13 @@ fn side(subject: Subject<'_>) -> Side {
         sent: report.schedule.sent,
         ok: report.outcomes.ok,
         schedule_held: report.verdict.schedule_held,
+        interrupted: report.run.interrupted,
         left_out: report.verdict.left_out,
         reasons: report.verdict.reasons.clone(),
         warnings: warmth::found(&Selection::new(run, None))
             .map(|found| found.words())
             .into_iter()
+            .chain(stopped::warning(report))
             .collect(),
     }
 }
@@ -238,9 +248,11 @@ fn side(subject: Subject<'_>) -> Side {
 #[must_use]
 pub fn against(base: Subject<'_>, new: Subject<'_>, goals: &Goals) -> Against {
     let pairing = pairing(base.run, new.run);
+    let matched = (pairing.unmatched > 0).then(|| matched(base.run, new.run));
+    let matched = matched.as_deref();
     let (mut moved, mut figures) = (Vec::new(), Vec::new());
     for number in Number::all() {
-        let [one, other] = [base.run, new.run].map(|run| number.values(run));
+        let [one, other] = [base.run, new.run].map(|run| kept(number.values(run), matched));
         let values = Values::new(one, other, pairing.paired);
         moved.extend(values.moved().map(|test| Moved {
             name: number.name(),
@@ -250,6 +262,7 @@ pub fn against(base: Subject<'_>, new: Subject<'_>, goals: &Goals) -> Against {
         figures.extend(number.figures().iter().map(|&(figure, suffix)| Compared {
             label: format!("{} {suffix}", number.label()),
             is_main: number.is_main() && matches!(suffix, "p50" | "p90" | "p99"),
+            no_interval: values.too_few(figure),
             ..Compared::of(
                 format!("{}.{suffix}", number.name()),
                 (number.unit(), number.good()),
@@ -258,20 +271,45 @@ pub fn against(base: Subject<'_>, new: Subject<'_>, goals: &Goals) -> Against {
             )
         }));
     }
-    for ratio in Ratio::ALL {
-        let [one, other] = [base.run, new.run].map(|run| ratio.parts(run, goals));
-        let found = ratio_difference(&one, &other, pairing.paired);
-        let each = [base.report, new.report].map(|report| share(report, ratio));
+    for which in Ratio::ALL {
+        let both = [base.run, new.run].map(|run| kept(which.parts(run, goals), matched));
+        let found = ratio_difference(&both[0], &both[1], pairing.paired);
+        let each = match matched {
+            None => [base.report, new.report].map(|report| share(report, which)),
+            Some(_) => both.each_ref().map(|parts| ratio(parts.iter().copied())),
+        };
         figures.push(Compared {
-            label: ratio.label().to_owned(),
+            label: which.label().to_owned(),
             is_main: each.iter().any(Option::is_some),
-            ..Compared::of(ratio.name().to_owned(), (SHARE, ratio.good()), found, each)
+            ..Compared::of(which.name().to_owned(), (SHARE, which.good()), found, each)
         });
     }
     figures.extend(rates(base.report, new.report));
     let setup = setup(base.run, new.run);
-    let warnings = warmth::between(base.run, new.run, pairing.paired).into_iter().collect();
+    let apart = apart(base, new, &pairing);
+    if apart.is_some() {
+        figures.iter_mut().for_each(|row| row.verdict = Verdict::Unknown);
+    }
+    let unmatched = unmatched_words(base.run, new.run, &pairing);
+    let warmth = warmth::between(base.run, new.run, pairing.paired);
+    let warnings = unmatched.into_iter().chain(apart).chain(warmth).collect();
     Against { run: side(new), pairing, warnings, setup, moved, figures }
+}
+
+/// Why nothing is called better or worse: one of the runs is a part, and nobody can tell which
+/// requests of the other one are that part.
+fn apart(base: Subject<'_>, new: Subject<'_>, pairing: &Pairing) -> Option<String> {
+    let is_part = |one: &Subject<'_>| one.report.run.interrupted || one.report.run.torn;
+    let parts: Vec<Subject<'_>> = [base, new].into_iter().filter(is_part).collect();
+    if pairing.paired || parts.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = parts.iter().map(|one| one.name).collect();
+    Some(format!(
+        "nothing is called better or worse: {} ended before all was sent, and without pairs nobody \
+         can tell which requests of the other run to hold against that",
+        names.join(" and ")
+    ))
 }
 
 fn share(report: &Report, ratio: Ratio) -> Option<f64> {
@@ -313,6 +351,20 @@ fn rates(base: &Report, new: &Report) -> Vec<Compared> {
     names.into_iter().enumerate().map(row).collect()
 }
 
+/// Figures that have no interval because values are few: the labels of those with a reason in
+/// common, and the reason.
+#[must_use]
+pub fn without_interval<'a>(rows: impl Iterator<Item = &'a Compared>) -> Vec<(String, &'a str)> {
+    let mut found: Vec<(String, &str)> = Vec::new();
+    for (row, why) in rows.filter_map(|row| Some((row, row.no_interval.as_deref()?))) {
+        match found.iter_mut().find(|(_, known)| *known == why) {
+            Some((labels, _)) => *labels += &format!("; {}", row.label),
+            None => found.push((row.label.clone(), why)),
+        }
+    }
+    found
+}
+
 impl Compared {
     fn of(
         name: String,
@@ -333,6 +385,7 @@ impl Compared {
             difference: both.map(|(base, new)| new - base),
             ratio: both.filter(|(base, _)| *base != 0.0).map(|(base, new)| new / base),
             difference_interval: found.map(|found| found.absolute),
+            no_interval: None,
             ratio_interval: found
                 .and_then(|found| found.relative)
                 .map(|(low, high)| (low + 1.0, high + 1.0)),
@@ -410,7 +463,7 @@ mod tests {
         let found = compared(&sample::sample(1, 60), &sample::sample(2, 60));
         let report = read(&sample::sample(1, 60)).1;
         for row in &found.figures {
-            let gate = super::super::gate::Gate::parse(&format!("{} > 5", row.name));
+            let gate = super::super::gate::Gate::parse(&format!("{} > 0.5", row.name));
             let gate = gate.unwrap_or_else(|error| panic!("{error}"));
             let judging = super::super::gate::Judging { name: "base", report: &report };
             let judged = super::super::gate::judge(&[gate], judging, None, true);
@@ -463,7 +516,7 @@ mod tests {
                 }
             }
         }
-        assert!(row(&found, "ttft_ms.p99").difference_interval.is_some());
+        assert!(row(&found, "ttft_ms.p90").difference_interval.is_some());
         assert_eq!(row(&found, "requests_per_s").difference_interval, None, "one of each");
         assert!(found.moved.iter().all(|moved| moved.test.test == "mann_whitney_u"));
     }
@@ -496,11 +549,12 @@ mod tests {
             }
             sample
         };
-        for (count, clear) in [(1, false), (5, false), (6, true)] {
+        for (count, clear) in [(1, false), (9, false), (10, true)] {
             let (base, new) = (few(count, 0), few(count, 4_000_000));
             let found = compared(&base, &new);
             let ttft = row(&found, "ttft_ms.p50");
             assert_eq!(ttft.difference_interval.is_some(), clear, "{count}: {ttft:?}");
+            assert_eq!(ttft.no_interval.is_none(), clear, "{count}: {ttft:?}");
             assert_eq!(ttft.verdict == Verdict::Worse, clear, "{count}: {ttft:?}");
             assert_eq!(ttft.difference, Some(4.0), "what was measured is said");
         }

@@ -62,11 +62,11 @@ impl Pairs {
     }
 
     /// How a figure of the second run differs from that of the first. `None` when one of them has
-    /// fewer than [`LEAST`] values.
+    /// fewer values than [`Figure::least`].
     #[must_use]
     pub fn difference(&self, figure: Figure) -> Option<Difference> {
         match figure {
-            Figure::Quantile(_) if self.ranked.iter().any(|ranked| ranked.count() < LEAST) => None,
+            _ if self.ranked.iter().any(|ranked| ranked.count() < figure.least()) => None,
             Figure::Quantile(share) => self.quantile(share),
             Figure::Mean => {
                 let parts = |values: &[Option<f64>]| -> Parts {
@@ -201,7 +201,8 @@ pub fn ratio_difference(
             let one = drawn(dice, before.len());
             let other = if paired { one.clone() } else { drawn(dice, after.len()) };
             Some((ratio(one.iter().map(|&i| before[i]))?, ratio(other.iter().map(|&i| after[i]))?))
-        });
+        })
+        .map(|found| found.widened(before.len().min(after.len()) as u64));
     }
     // The mean of many is as good as normally distributed, and so is a ratio of two of them.
     let one: Vec<f64> = influences(before, first);
@@ -222,7 +223,7 @@ pub fn ratio_difference(
 }
 
 /// Σ part / Σ whole.
-fn ratio(parts: impl Iterator<Item = [f64; 2]>) -> Option<f64> {
+pub(super) fn ratio(parts: impl Iterator<Item = [f64; 2]>) -> Option<f64> {
     let (part, whole) = parts.fold((0.0, 0.0), |sum, [part, of]| (sum.0 + part, sum.1 + of));
     (whole > 0.0).then(|| part / whole)
 }
@@ -349,9 +350,40 @@ mod tests {
         assert_eq!(none.difference(Figure::Quantile(0.5)), None);
         assert_eq!(none.difference(Figure::Mean), None);
         let of = |n: usize| Pairs::new(vec![Some(1.0); n], vec![Some(3.0); n]);
-        for figure in [Figure::Mean, Figure::Quantile(0.0), Figure::Quantile(0.99)] {
-            assert_eq!(of(5).difference(figure), None);
-            assert_eq!(of(6).difference(figure).expect("enough").absolute, (2.0, 2.0));
+        let cases = [(Figure::Mean, 6), (Figure::Quantile(0.9), 50), (Figure::Quantile(0.99), 500)];
+        for (figure, least) in cases {
+            assert_eq!(of(least - 1).difference(figure), None);
+            assert_eq!(of(least).difference(figure).expect("enough").absolute, (2.0, 2.0));
+        }
+    }
+
+    #[test]
+    fn chance_alone_is_seldom_called_clear() {
+        // At the fewest values that get an interval: of requests whose lengths matter much, little
+        // and not at all. One in twenty is what the intervals promise; of 200, 14 are 7 %.
+        let cases = [
+            (Figure::Quantile(0.5), 10),
+            (Figure::Quantile(0.9), 50),
+            (Figure::Quantile(0.99), 500),
+        ];
+        for (figure, n) in cases {
+            for (common, own) in [(1.0, 0.3), (0.7, 0.7), (0.0, 1.0)] {
+                let clear = (0..200_u64)
+                    .filter(|seed| {
+                        let mut dice = Dice(seed * 7_919 + 31 * n + 11);
+                        let mut runs = [Vec::new(), Vec::new()];
+                        for _ in 0..n {
+                            let length = common * normal(&mut dice);
+                            for run in &mut runs {
+                                run.push(Some((length + own * normal(&mut dice)).exp()));
+                            }
+                        }
+                        let [before, after] = runs;
+                        Pairs::new(before, after).difference(figure).expect("enough").is_clear()
+                    })
+                    .count();
+                assert!(clear <= 14, "{figure:?} of {n}, {common}: {clear} of 200");
+            }
         }
     }
 }

@@ -8,6 +8,8 @@
 
 use serde::Serialize;
 
+use super::matched::lacking;
+use crate::counted::{agreeing, counted, grouped};
 use crate::log::PlanRow;
 use crate::run::Run;
 
@@ -18,6 +20,9 @@ pub struct Pairing {
     pub paired: bool,
     /// Why, or why not.
     pub why: String,
+    /// Of paired requests, those whose end only one of the runs came to because the other one ended
+    /// first: figures and rank tests of both leave them out.
+    pub unmatched: u64,
 }
 
 /// Digests of traces that nobody knows.
@@ -27,9 +32,32 @@ const UNKNOWN: [&str; 2] = ["", "unknown"];
 #[must_use]
 pub fn pairing(base: &Run, new: &Run) -> Pairing {
     match difference(base, new) {
-        None => Pairing { paired: true, why: "same trace and same plan".to_owned() },
-        Some(why) => Pairing { paired: false, why },
+        None => Pairing {
+            paired: true,
+            why: "same trace and same plan".to_owned(),
+            unmatched: lacking(base, new).iter().sum(),
+        },
+        Some(why) => Pairing { paired: false, why, unmatched: 0 },
     }
+}
+
+/// What must be known of figures if runs did not come to the same requests; `None` if they did.
+#[must_use]
+pub fn unmatched_words(base: &Run, new: &Run, pairing: &Pairing) -> Option<String> {
+    if pairing.unmatched == 0 {
+        return None;
+    }
+    let all = base.requests.len() as u64;
+    let [one, other] = lacking(base, new).map(grouped);
+    Some(format!(
+        "{} of {} {} left out of figures and ranks, because one of the runs ended before they did \
+         (in the base {one}, in the new run {other}): only the other {} can be compared; rates per \
+         second are of each whole run",
+        grouped(pairing.unmatched),
+        counted(all, "request"),
+        agreeing(pairing.unmatched, "is", "are"),
+        grouped(all.saturating_sub(pairing.unmatched))
+    ))
 }
 
 fn difference(base: &Run, new: &Run) -> Option<String> {

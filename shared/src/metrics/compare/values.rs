@@ -50,6 +50,16 @@ impl Values {
         }
     }
 
+    /// Why there is no interval, if it is that values are few.
+    #[must_use]
+    pub fn too_few(&self, figure: Figure) -> Option<String> {
+        let counts = match self {
+            Self::Paired(pairs) => pairs.ranked().each_ref().map(Ranked::count),
+            Self::Apart(both) => both.each_ref().map(|ranked| ranked.count()),
+        };
+        figure.too_few(counts[0].min(counts[1]))
+    }
+
     /// Whether values moved at all, whatever the figures say.
     #[must_use]
     pub fn moved(&self) -> Option<RankTest> {

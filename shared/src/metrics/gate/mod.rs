@@ -4,9 +4,10 @@
 //! `error_rate > +0.01` hold its change against one, where there is a base. A sign makes it a
 //! change; per cent of a change are of the base's value. What is unknown is not zero: a number that
 //! a run lacks fails its gate, and says so. A run whose schedule did not hold has the numbers of
-//! another schedule and fails, unless it is accepted as it is, which is said too. Pure: nothing is
-//! printed here.
+//! another schedule, and one that its user stopped those of a part: both fail, unless they are
+//! accepted as they are, which is said too. Pure: nothing is printed here.
 
+mod limit;
 mod names;
 
 use std::fmt;
@@ -14,13 +15,11 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::limit::{Limit, Order, RIGHT};
 use self::names::Place;
 use super::compare::{Against, Compared};
 use super::report::Report;
-
-/// What is right, for every error.
-const RIGHT: &str = "right would be like 'ttft_ms.p99 > 800', 'error_rate > 1%' or, against a base, \
-                     'ttft_ms.p99 > +5%'";
+use super::stopped;
 
 /// What makes a run fail.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,41 +28,6 @@ pub struct Gate {
     place: Place,
     order: Order,
     limit: Limit,
-}
-
-/// How a value is held against a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    Above,
-    AtLeast,
-    Below,
-    AtMost,
-}
-
-impl Order {
-    /// Every sign, the longer ones first.
-    const SIGNS: [(&str, Self); 4] =
-        [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Above), ("<", Self::Below)];
-
-    fn holds(self, value: f64, limit: f64) -> bool {
-        match self {
-            Self::Above => value > limit,
-            Self::AtLeast => value >= limit,
-            Self::Below => value < limit,
-            Self::AtMost => value <= limit,
-        }
-    }
-}
-
-/// What a value is held against.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Limit {
-    /// The value itself.
-    Value(f64),
-    /// Its difference from the base's.
-    Change(f64),
-    /// That as a share of the base's.
-    Relative(f64),
 }
 
 /// Why a text is no gate.
@@ -84,7 +48,7 @@ impl std::error::Error for GateError {}
 /// What became of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Judged {
-    /// As it was typed, or `schedule held`.
+    /// As it was typed, or `schedule held`, or `run finished`.
     pub gate: String,
     /// The run it is about.
     pub run: String,
@@ -121,7 +85,7 @@ impl Gate {
             return Err(refused(format!("it has no > or <; {RIGHT}")));
         };
         let place = Place::of(name).map_err(&refused)?;
-        let limit = Limit::parse(limit, &place).map_err(refused)?;
+        let limit = Limit::parse(limit, order, &place).map_err(refused)?;
         Ok(Self { typed, place, order, limit })
     }
 
@@ -138,9 +102,9 @@ impl Gate {
     }
 
     /// Judges a run: against a base and what differs from it, where there is one.
-    fn judge(&self, run: Case<'_>, base: Option<Case<'_>>, rows: &[Compared]) -> Judged {
+    fn judge(&self, run: Case<'_>, base: Option<Base<'_>>) -> Judged {
         let value = self.place.value(run.json);
-        let (failed, words) = match self.verdict(run, base, rows) {
+        let (failed, words) = match self.verdict(run, base) {
             Ok(found) => found,
             // Unknown is not zero.
             Err(words) => (true, words),
@@ -148,12 +112,7 @@ impl Gate {
         Judged { gate: self.typed.clone(), run: run.name.to_owned(), failed, value, words }
     }
 
-    fn verdict(
-        &self,
-        run: Case<'_>,
-        base: Option<Case<'_>>,
-        rows: &[Compared],
-    ) -> Result<(bool, String), String> {
+    fn verdict(&self, run: Case<'_>, base: Option<Base<'_>>) -> Result<(bool, String), String> {
         let of = |case: Case<'_>| {
             let name = self.place.short();
             self.place.value(case.json).ok_or_else(|| {
@@ -168,10 +127,22 @@ impl Gate {
         let Some(base) = base else {
             return Err("there is no base to have changed from".to_owned());
         };
-        let before = of(base)?;
-        let both = format!("{} against {} in {}", shown(value), shown(before), base.name);
+        let Base { case, against } = base;
         let short = self.place.short();
-        let row = rows.iter().find(|row| row.name == short);
+        let is_row = |row: &&Compared| self.place.is_main() && row.name == short;
+        let row = against.figures.iter().find(is_row);
+        let (before, value, among) = if against.pairing.unmatched > 0 {
+            let (before, value) = self.of_both(row)?;
+            (before, value, " over requests that both came to")
+        } else {
+            (of(case)?, value, "")
+        };
+        let (value_shown, before_shown) = (shown(value), shown(before));
+        let both = format!("{value_shown} against {before_shown} in {}{among}", case.name);
+        let unsure = || {
+            let why = row.and_then(|row| row.no_interval.as_ref());
+            why.map_or_else(String::new, |why| format!(" (no interval: {why})"))
+        };
         match self.limit {
             Limit::Relative(limit) => {
                 let change = match before {
@@ -190,7 +161,7 @@ impl Gate {
                     sureness(ends, limit, &words)
                 });
                 let change_shown = signed(&percent(change), change);
-                let words = format!("{both}: {change_shown}{}", sure.unwrap_or_default());
+                let words = format!("{both}: {change_shown}{}", sure.unwrap_or_else(unsure));
                 Ok((self.order.holds(change, limit), words))
             }
             Limit::Change(limit) | Limit::Value(limit) => {
@@ -203,10 +174,24 @@ impl Gate {
                     sureness([low, high], limit, &words)
                 });
                 let change_shown = moved(change);
-                let words = format!("{both}: {change_shown}{}", sure.unwrap_or_default());
+                let words = format!("{both}: {change_shown}{}", sure.unwrap_or_else(unsure));
                 Ok((self.order.holds(change, limit), words))
             }
         }
+    }
+
+    /// The values of requests that both runs came to. Whole runs have those of others.
+    fn of_both(&self, row: Option<&Compared>) -> Result<(f64, f64), String> {
+        let short = self.place.short();
+        let row = row.ok_or_else(|| {
+            format!(
+                "the runs did not come to the same requests, and how {short} changed over those that \
+                 both came to is not known"
+            )
+        })?;
+        row.base.zip(row.new).ok_or_else(|| {
+            format!("there is no data for {short} of requests that both runs came to")
+        })
     }
 
     fn shown(&self, value: f64) -> String {
@@ -223,37 +208,6 @@ fn sureness([low, high]: [f64; 2], limit: f64, words: &str) -> String {
     format!(" (95 % interval {words}{turned})")
 }
 
-impl Limit {
-    fn parse(text: &str, place: &Place) -> Result<Self, String> {
-        let is_change = text.starts_with(['+', '-', '−']);
-        let (digits, is_percent) = match text.strip_suffix('%') {
-            Some(digits) => (digits.trim_end(), true),
-            None => (text, false),
-        };
-        let number =
-            digits.replace('−', "-").parse::<f64>().ok().filter(|number| number.is_finite());
-        let Some(number) = number else {
-            let unit = place.unit().trim();
-            let hint = match unit.is_empty() {
-                true => String::new(),
-                false => format!(" (its unit is in its name: {unit})"),
-            };
-            return Err(format!("{text:?} is no limit{hint}; {RIGHT}"));
-        };
-        match (is_change, is_percent) {
-            (true, true) => Ok(Self::Relative(number / 100.0)),
-            (true, false) => Ok(Self::Change(number)),
-            (false, true) if place.is_share() => Ok(Self::Value(number / 100.0)),
-            (false, true) => Err(format!(
-                "{} is no share, so {text} says nothing; a change in per cent has a sign, like \
-                 +{text}",
-                place.short()
-            )),
-            (false, false) => Ok(Self::Value(number)),
-        }
-    }
-}
-
 /// A run's name and its numbers as JSON.
 #[derive(Clone, Copy)]
 struct Case<'a> {
@@ -261,8 +215,15 @@ struct Case<'a> {
     json: &'a Value,
 }
 
+/// The base, and what differs from it.
+#[derive(Clone, Copy)]
+struct Base<'a> {
+    case: Case<'a>,
+    against: &'a Against,
+}
+
 /// Judges one run, against a base where there is one. Without gates nothing is judged. With
-/// `accepted`, a schedule that did not hold is said and fails nothing.
+/// `accepted`, a schedule that did not hold, or a stop, is said and fails nothing.
 #[must_use]
 pub fn judge(
     gates: &[Gate],
@@ -277,31 +238,34 @@ pub fn judge(
     let own = json(run);
     let before = base.map(|(base, against)| (base, json(base), against));
     let case = Case { name: run.name, json: &own };
-    let base_case = before.as_ref().map(|(base, json, _)| Case { name: base.name, json });
-    let rows = before.as_ref().map_or(&[][..], |(_, _, against)| &against.figures);
-    let judged = gates.iter().map(|gate| gate.judge(case, base_case, rows));
+    let base = before
+        .as_ref()
+        .map(|(base, json, against)| Base { case: Case { name: base.name, json }, against });
+    let judged = gates.iter().map(|gate| gate.judge(case, base));
     held(run, accepted).into_iter().chain(judged).collect()
 }
 
-/// What is said of a run whose schedule did not hold; nothing of another.
+/// What is said of a run whose schedule did not hold, or that was stopped; nothing of another.
 #[must_use]
-pub fn held(run: Judging<'_>, accepted: bool) -> Option<Judged> {
-    let verdict = &run.report.verdict;
-    if verdict.schedule_held {
-        return None;
-    }
-    let why = verdict.reasons.first().map_or("", String::as_str);
-    let what = match accepted {
-        true => "accepted all the same",
-        false => "the numbers are not those of the schedule; --accept-not-held judges them anyway",
-    };
-    Some(Judged {
-        gate: "schedule held".to_owned(),
+pub fn held(run: Judging<'_>, accepted: bool) -> Vec<Judged> {
+    let judged = |gate: &str, words: String, numbers: &str| Judged {
+        gate: gate.to_owned(),
         run: run.name.to_owned(),
         failed: !accepted,
         value: None,
-        words: format!("the schedule did not hold ({why}): {what}"),
-    })
+        words: match accepted {
+            true => format!("{words}: accepted all the same"),
+            false => format!("{words}{numbers}; --accept-not-held judges them anyway"),
+        },
+    };
+    let verdict = &run.report.verdict;
+    let why = verdict.reasons.first().map_or("", String::as_str);
+    let not_held = (!verdict.schedule_held).then(|| {
+        let words = format!("the schedule did not hold ({why})");
+        judged("schedule held", words, ": the numbers are not those of the schedule")
+    });
+    let stopped = stopped::warning(run.report).map(|words| judged("run finished", words, ""));
+    not_held.into_iter().chain(stopped).collect()
 }
 
 impl fmt::Display for Judged {
@@ -412,6 +376,7 @@ mod tests {
             ("by_class.http_429 > 2", true),
             ("by_class.http_5xx > 0", false),
             ("ttft_ms.p99 > +5%", false),
+            ("ttft_ms.p50 > +5%", false),
             ("ttft_ms.p99 > +3%", true),
             ("ttft_ms.p99>+3.9", true),
             ("ttft_ms.p99 > +4.1", false),
@@ -431,6 +396,8 @@ mod tests {
             words.starts_with("pass  ttft_ms.p99 > +5%  new.beat: 104.0 ms against"),
             "{words}"
         );
+        assert!(words.contains("+4.00 % (no interval: p99 takes 500 values"), "{words}");
+        let words = of("ttft_ms.p50 > +5%").to_string();
         assert!(words.contains("+4.00 % (95 % interval +4.00 % to +4.00 %)"), "{words}");
     }
 
@@ -470,6 +437,32 @@ mod tests {
         assert!(found.iter().all(|one| !one.failed) && found.len() == 2, "{found:?}");
         assert!(found[0].words.contains("accepted all the same"), "{}", found[0]);
         assert!(judged(&[], &late, None, false).is_empty(), "nothing was asked");
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_never_passes_in_silence() {
+        let mut sample = Sample::new();
+        for k in 0..100 {
+            let request = if k < 32 { sample.send(k * MS) } else { sample.plan(k * MS) };
+            let class = if k < 32 { Class::Ok } else { Class::NotReached };
+            sample.done(request, (k + 1) * MS, class);
+        }
+        sample.interrupted = true;
+        let stopped = Run::read(&sample.bytes()).expect("a log");
+        for base in [None, Some(&run(100, 0, 0))] {
+            let found = judged(&["error_rate > 50%"], &stopped, base, false);
+            assert_eq!(found.iter().map(|one| one.failed).collect::<Vec<_>>(), [true, false]);
+            let words = found[0].to_string();
+            assert!(
+                words.starts_with("FAIL  run finished  new.beat: the run was stopped"),
+                "{words}"
+            );
+            assert!(words.contains("32 of 100 requests") && words.contains("--accept-not-held"));
+            let found = judged(&["error_rate > 50%"], &stopped, base, true);
+            assert!(found.iter().all(|one| !one.failed) && found.len() == 2, "{found:?}");
+            assert!(found[0].words.contains("accepted all the same"), "{}", found[0]);
+        }
+        assert!(judged(&[], &stopped, None, false).is_empty(), "nothing was asked");
     }
 
     #[test]

@@ -26,6 +26,35 @@ const MAIN: [&str; 9] = [
     "slo",
     "fidelity",
 ];
+/// Numbers from 0 to 1: parts of a whole.
+const SHARES: [&str; 19] = [
+    "verdict.left_out.share",
+    "outcomes.error_rate",
+    "cache.ideal_hit_rate",
+    "cache.ideal_set_overlap_rate",
+    "cache.reported_hit_rate",
+    "slo.met.*.share",
+    "slo.goodput_share",
+    "slo.effective_goodput_share",
+    "fidelity.cache.ideal_hit_rate",
+    "fidelity.cache.reported_hit_rate",
+    "fidelity.cache.recorded_hit_rate",
+    "users.cache.ideal_hit_rate",
+    "users.cache.ideal_set_overlap_rate",
+    "users.cache.reported_hit_rate",
+    "users.slo.ttft_share",
+    "users.slo.decode_share",
+    "users.slo.goodput_share",
+    "users.slo.effective_ttft_share",
+    "users.slo.effective_goodput_share",
+];
+/// Shares of what was recorded.
+const EXCESSES: [&str; 4] = [
+    "fidelity.arrival_error",
+    "fidelity.input_length_error",
+    "fidelity.output_length_error",
+    "fidelity.cache_error",
+];
 /// How many near names are told.
 const NEAR_MAX: usize = 4;
 
@@ -80,7 +109,7 @@ impl Place {
         (!is_class || place.0.last().is_some_and(|name| is_known(name))).then_some(place)
     }
 
-    fn is_main(&self) -> bool {
+    pub(super) fn is_main(&self) -> bool {
         self.0.first().is_some_and(|section| MAIN.contains(&section.as_str()))
     }
 
@@ -92,12 +121,24 @@ impl Place {
         value.map_or(absent, Value::as_f64)
     }
 
-    /// Whether it is a share of one, so that a limit may be given in per cent.
+    /// Whether it is a share of one, or of what was recorded, so that a limit may be given in per
+    /// cent. Names in full decide: counts of errors are called as if they were shares.
     pub(super) fn is_share(&self) -> bool {
-        let last = self.0.last().map_or("", String::as_str);
-        ["rate", "share", "error"].iter().any(|end| {
-            last.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
-        })
+        self.is_excess() || self.is_in(&SHARES)
+    }
+
+    /// Whether it is a share of what was recorded, which may be more than all of that.
+    pub(super) fn is_excess(&self) -> bool {
+        self.is_in(&EXCESSES)
+    }
+
+    fn is_in(&self, places: &[&str]) -> bool {
+        let fits = |place: &&str| {
+            let names: Vec<&str> = place.split('.').collect();
+            let same = |(own, name): (&String, &&str)| *name == ANY || own == name;
+            names.len() == self.0.len() && self.0.iter().zip(&names).all(same)
+        };
+        places.iter().any(fits)
     }
 
     /// Its end: the number and its statistic, as a comparison calls it.
@@ -283,6 +324,25 @@ mod tests {
         ] {
             let error = Place::of(name).expect_err(name);
             assert!(error.contains(words), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_number_that_is_called_like_a_share_is_known_as_one_or_as_a_count() {
+        let counts = ["http_error", "connect_error", "protocol_error", "stream_error"];
+        let is_called = |name: &str| {
+            ["rate", "share", "error"].iter().any(|end| {
+                name.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
+            })
+        };
+        let known = known();
+        for place in &known {
+            let last = place.0.last().map_or("", String::as_str);
+            let is_share = is_called(last) && !counts.contains(&last);
+            assert_eq!(place.is_share(), is_share, "{}", place.0.join("."));
+        }
+        for name in SHARES.iter().chain(&EXCESSES) {
+            assert!(known.iter().any(|place| place.0.join(".") == *name), "{name} is in no report");
         }
     }
 

@@ -400,8 +400,19 @@ mod tests {
 
     /// A run of 80 requests of one plan, whose answers come so much later.
     fn late(by: i64) -> Arc<OpenedRun> {
+        stopped(by, 80)
+    }
+
+    /// The same, stopped after so many.
+    fn stopped(by: i64, after: i64) -> Arc<OpenedRun> {
         let mut sample = Sample::new();
+        sample.interrupted = after < 80;
         for k in 0..80 {
+            if k >= after {
+                let never = sample.plan(k * 1_000_000);
+                sample.done(never, after * 1_000_000, Class::NotReached);
+                continue;
+            }
             let sent = sample.send(k * 1_000_000);
             let first = (k + 20 + k * k % 61) * 1_000_000 + by;
             sample.chunks(sent, &[first, first + 9_000_000]);
@@ -434,6 +445,21 @@ mod tests {
             ("TTFT", "100 %", "Wilcoxon, by request")
         });
         assert_eq!(moved.chance, "p < 0.0001");
+    }
+
+    #[test]
+    fn what_one_run_did_not_come_to_makes_it_neither_better_nor_worse() {
+        let (whole, part) = (late(0), stopped(0, 24));
+        for (baseline, shown) in [(&whole, &part), (&part, &whole)] {
+            let found = Deltas::of(baseline, shown, &Selection::default(), &Goals::default());
+            assert!(found.pairing.starts_with("Paired by request, 24 pairs: "), "{found:?}");
+            assert!(found.pairing.contains("56 of 80 requests are left out"), "{found:?}");
+            for row in &found.rows {
+                let settled = matches!(row.verdict, Verdict::Unclear | Verdict::Unknown);
+                assert!(settled, "{row:?}");
+                assert!(row.baseline == row.shown || row.interval.is_none(), "{row:?}");
+            }
+        }
     }
 
     #[test]
