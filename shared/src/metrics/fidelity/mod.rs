@@ -7,17 +7,17 @@
 //! | output length error | Σ \|completion tokens − recorded\| / Σ recorded | recorded lengths |
 //! | cache error | Σ \|cached − ideal\| / Σ input tokens | block ids, and a server that reports |
 //!
-//! A server counts cached tokens of prompts as it counts these, with a chat template's tokens and by
-//! its own tokenizer. The template is what it counts more in every prompt (up to 128 tokens): those
-//! may be cached or not, wherever they stand. What it had of the rest counts as that share of the
-//! recorded input.
+//! A server counts cached tokens of prompts as it counts these, with a chat template's tokens and
+//! by its own tokenizer. The template is what it counts more in every prompt (up to 128 tokens):
+//! those may be cached or not, wherever they stand. What it had of the rest counts as that share of
+//! the recorded input.
 //!
 //! W is the mean distance between recorded and achieved gaps, each of the same rank: Wasserstein's
 //! distance of their distributions. Zero is as recorded: the same rhythm, the same lengths, and a
 //! server's cache that held what an endless one would (*ideal*).
 //!
-//! *Recorded* is what was planned: the trace after speed-up, tiles, caps and synthesis; what of it an
-//! option changed is said beside the number. Gaps are
+//! *Recorded* is what was planned: the trace after speed-up, tiles, caps and synthesis; which
+//! options changed it is said beside the number. Gaps are
 //! those between successive requests with a due time, in order of time: due against sent, up to the
 //! last sending, so that one which never left counts as a gap too long, and one that a stop kept
 //! back does not. Distances of ranks, not of distribution functions: a burst of equal instants
@@ -41,8 +41,8 @@ use super::tokens;
 use crate::import;
 use crate::run::Run;
 
-/// A server that counts more than this beyond every prompt has another tokenizer, or a prompt of its
-/// own, and no template alone.
+/// A server that counts more than this beyond every prompt has another tokenizer, or a prompt of
+/// its own, and no template alone.
 const TEMPLATE_TOKENS_MAX: u32 = 128;
 
 /// How faithful a replay was; zero is as recorded, and null not known.
@@ -258,8 +258,8 @@ fn lengths(requests: impl Iterator<Item = (Option<u32>, Option<u64>)>) -> Option
     (found.recorded_tokens > 0).then(|| (count(apart) / count(found.recorded_tokens), found))
 }
 
-/// Tokens that the server counts more than were recorded in every prompt: a chat template's. 0 where
-/// it counts less in some, or so many more in all that no template is so long.
+/// Tokens that the server counts more than were recorded in every prompt: a chat template's. 0
+/// where it counts less in some, or so many more in all that no template is so long.
 fn template(selection: &Selection<'_>) -> u32 {
     let run = selection.run();
     let more = selection.requests().filter(|&i| run.requests.was_sent(i)).filter_map(|i| {
