@@ -58,7 +58,8 @@ ORDER BY run, session",
     Query {
         title: "Lateness by core",
         words: "Of all requests that left, whatever became of them, in microseconds; then without \
-                those that a host stall explains.",
+                those that a host stall explains. `core` is a place among the run's cores; `cpu` \
+                says which CPU that was.",
         sql: "\
 SELECT run,
        core,
