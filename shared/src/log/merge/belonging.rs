@@ -199,7 +199,7 @@ fn shards(logs: &[Survey], allow_missing: bool) -> Result<Vec<u32>, String> {
 
 /// What whoever reads the merged log should know.
 pub(super) fn warnings(logs: &[Survey]) -> Vec<String> {
-    let mut words = Vec::new();
+    let mut words: Vec<String> = unseen(logs).into_iter().collect();
     for log in logs {
         if log.footer.is_none() {
             words.push(format!("{} was not closed, so the merged log is not either", log.name));
@@ -222,6 +222,35 @@ pub(super) fn warnings(logs: &[Survey]) -> Vec<String> {
         }
     }
     words
+}
+
+/// What a log has in place of a text that is shown nowhere, and of a secret.
+const HIDDEN: [&str; 2] = ["[text]", "[secret]"];
+
+/// Whether a part of a configuration is hidden, so that two that look alike may differ.
+fn is_hidden(value: &Value) -> bool {
+    match value {
+        Value::String(text) => HIDDEN.iter().any(|hidden| text.contains(hidden)),
+        Value::Array(values) => values.iter().any(is_hidden),
+        Value::Object(members) => members.values().any(is_hidden),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// What nobody can compare of what was sent, in words.
+fn unseen(logs: &[Survey]) -> Option<String> {
+    let options = [("extra_inputs", "--extra-inputs"), ("header", "--header")];
+    let hides = |name: &str| {
+        logs.len() > 1 && logs.iter().any(|log| is_hidden(&log.manifest.config["requests"][name]))
+    };
+    let named: Vec<&str> =
+        options.iter().filter(|(name, _)| hides(name)).map(|(_, option)| *option).collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "logs hide values of {}: whether all shards sent the same ones cannot be seen here",
+            named.join(" and ")
+        )
+    })
 }
 
 /// The options that two configurations have differently, with their values.

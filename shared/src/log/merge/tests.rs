@@ -316,6 +316,23 @@ fn a_damaged_header_is_said() {
     }
 }
 
+#[test]
+fn values_that_logs_hide_are_said_to_be_unseen() {
+    let told = |inputs: serde_json::Value| {
+        let mut logs = shards(&sample::sample(1, 40), 2);
+        for log in &mut logs {
+            log.manifest.config["requests"] = serde_json::json!({"extra_inputs": [&inputs]});
+        }
+        let logs: Vec<Vec<u8>> = logs.iter().map(Sample::bytes).collect();
+        merged_bytes(&logs, false).expect("they belong together").1.warnings
+    };
+    let words = "logs hide values of --extra-inputs: whether all shards sent the same ones cannot \
+                 be seen here";
+    assert_eq!(told(serde_json::json!({"user": "[text]"})), [words]);
+    assert_eq!(told(serde_json::json!({"api_token": "[secret]"})), [words]);
+    assert_eq!(told(serde_json::json!({"ignore_eos": true})), Vec::<String>::new());
+}
+
 /// Lets a shard ask a source each second, with one series whose value is its own; `step` is added
 /// to the numbers of texts, as where another text had the number.
 fn ask(shard: &mut Sample, source: &str, seconds: std::ops::Range<i64>, value: f64, step: u32) {
