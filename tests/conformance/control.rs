@@ -350,13 +350,15 @@ pub(crate) fn outputs(_case: &Case, found: &mut Findings) {
         ("a link", &link, &[][..]),
         ("a link, by force", &link, &["--force"]),
         ("a folder", &folder.path().to_owned(), &["--force"]),
-        ("a folder that is not there", &folder.path().join("none/run.beat"), &[]),
         ("a place that may not be written", &"/proc/run.beat".into(), &[]),
     ] {
         let told = tried(log, options);
         found.holds(format!("{name} refused"), told.code.is_some_and(|code| code > 0), &told.out);
         found.says(name, &told.err, &[text(log)]);
     }
+    let told = tried(&there.join("run.beat"), &[]);
+    found.holds("a file in a folder's place", told.code == Some(1), &told.out);
+    found.says("a file in a folder's place", &told.err, &[text(&there), "not a folder"]);
     found.same("requests sent", &0, &server.look(<[_]>::len));
     found.same("what was there", "precious", is(&there).as_str());
     found.same("what the link leads to", "precious", is(&victim).as_str());

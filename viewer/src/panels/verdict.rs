@@ -59,7 +59,11 @@ impl<'a> Shown<'a> {
         } else {
             Held::No
         };
-        Self { held, headline: words(held, goes_on, selection), reasons }
+        let left_out = match held {
+            Held::Yes | Held::No => report.verdict.left_out.words(held == Held::Yes),
+            Held::Unknown | Held::Nothing => String::new(),
+        };
+        Self { held, headline: words(held, goes_on, selection) + &left_out, reasons }
     }
 
     /// The colour of its words, and that of what they stand on.
