@@ -37,7 +37,8 @@ pub struct LiveFlags {
     /// Ask a vLLM or SGLang server for its own numbers beside the run and put them into the log:
     /// the URL of its metrics (without a path: /metrics). The key and headers of requests go along
     /// only where scheme, host and port are those of a --url. Of the URL the log keeps no value of
-    /// the query, and of the path only usual words like metrics; [path] stands for others.
+    /// the query, and of the path only usual words like metrics; others become the word path in
+    /// brackets.
     #[arg(long, value_name = "URL")]
     pub scrape: Vec<ScrapeText>,
 
