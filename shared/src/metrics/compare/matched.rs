@@ -119,6 +119,10 @@ mod tests {
                 assert!(!one.failed && one.words.contains("that both came to"), "{one}");
             }
         }
+        // A rate is of all that a run sent, and says so.
+        let (_, judged) = compared(&whole, &part, &["requests_per_s < -99%"]);
+        let words = &judged.last().expect("a gate").words;
+        assert!(words.contains("in base.beat, each of its whole run: "), "{words}");
         // What has no row is not known of these requests, and what is unknown does not pass.
         let (_, judged) = compared(&whole, &part, &["failures_as_infinite.ttft_ms.p90 > +900%"]);
         assert!(judged.last().is_some_and(|one| one.failed), "{judged:?}");

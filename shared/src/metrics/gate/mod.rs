@@ -133,7 +133,13 @@ impl Gate {
         let row = against.figures.iter().find(is_row);
         let (before, value, among) = if against.pairing.unmatched > 0 {
             let (before, value) = self.of_both(row)?;
-            (before, value, " over requests that both came to")
+            // A rate has no requests that could be left out of it.
+            let among = if short.ends_with("_per_s") {
+                ", each of its whole run"
+            } else {
+                " over requests that both came to"
+            };
+            (before, value, among)
         } else {
             (of(case)?, value, "")
         };
