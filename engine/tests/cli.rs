@@ -131,6 +131,23 @@ fn wrong_usage_is_two_and_wrong_input_is_one() {
 }
 
 #[test]
+fn an_input_that_is_not_there_comes_with_the_next_step() {
+    let words = [
+        &["inspect", "none.jsonl"][..],
+        &["plan", "none.parquet"],
+        &["report", "none.beat"],
+        &["merge", "none.beat", "no.beat", "-o", "merged.beat"],
+        &["compare", "none.beat", "no.beat"],
+        &["export", "none.beat", "--table", "requests"],
+    ];
+    for arguments in words {
+        let said = text(&onbeat(arguments).stderr);
+        assert!(said.contains("could not") && said.contains("none."), "{said}");
+        assert!(said.contains("check the name"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn a_closed_pipe_is_success() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = write_trace(folder.path(), 20_000, 1);

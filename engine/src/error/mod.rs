@@ -62,10 +62,24 @@ impl fmt::Display for EngineError {
             Self::Usage(words) | Self::Input(words) | Self::Run(words) => out.write_str(words),
             Self::Stopped => out.write_str("stopped before anything was sent"),
             Self::Io { action, path: Some(path), source } => {
-                write!(out, "could not {action} {}: {source}", shown_path(path))
+                let step = next_step(source);
+                write!(out, "could not {action} {}: {source}{step}", shown_path(path))
             }
             Self::Io { action, path: None, source } => write!(out, "could not {action}: {source}"),
         }
+    }
+}
+
+/// What to do about a file that cannot be read, where the system's words do not say it.
+pub(crate) fn next_step(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            "; check the name, and from which folder onbeat was started, or give the whole path"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; let this user read it (chmod, chown), or run onbeat as one who may"
+        }
+        _ => "",
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use onbeat_shared::foreign::{printable, shown, shown_path};
 
-use crate::error::EngineError;
+use crate::error::{EngineError, next_step};
 
 /// A trace that cannot be loaded.
 #[derive(Debug)]
@@ -108,7 +108,8 @@ impl fmt::Display for TraceError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { action, path, source } => {
-                write!(out, "could not {action} {}: {source}", shown_path(path))
+                let step = next_step(source);
+                write!(out, "could not {action} {}: {source}{step}", shown_path(path))
             }
             Self::File { path, words } => {
                 write!(out, "{}: {}", shown_path(path), printable(words))
