@@ -7,6 +7,7 @@
 //! no thresholds here: numbers are compared between two revisions on one machine.
 
 pub mod big_log;
+pub mod cpu;
 pub mod machine;
 pub mod memory;
 pub mod search;

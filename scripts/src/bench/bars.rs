@@ -202,6 +202,7 @@ fn before_zero() -> Vec<Row> {
         Row::new(&what, case, "x")
             .check("ratio_wall", Bound::Most(1.5))
             .beside("ratio_cpu", "x the CPU time")
+            .beside("ratio_user", "x that outside the kernel")
             .beside("load_wall_ms", " ms")
             .beside("scan_wall_ms", " ms for the scan")
     };
