@@ -113,6 +113,7 @@ fn sized(status: &str, kind: &str, body: &str) -> String {
 fn streams() -> Vec<Way> {
     let error = "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n";
     let named = "event: error\ndata: overloaded\n\n";
+    let abort = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"abort\"}]}\n\n";
     let torn = "data: {\"choices\":[{\"index\":0,\"del\n\n";
     let ended = |events: &[&str]| say(stream(events) + LAST);
     let inside = say(stream(&[ONE]) + &chunks(&[END])[..30]);
@@ -124,6 +125,8 @@ fn streams() -> Vec<Way> {
         way("error, then cut", Class::ErrorEvent, 1, [say(stream(&[ONE, error]))]),
         way("error, then reset", Class::ErrorEvent, 1, [say(stream(&[ONE, error])), Reset]),
         way("error, then silence", Class::ErrorEvent, 1, [say(stream(&[ONE, error])), Wait]),
+        way("given up", Class::ErrorEvent, 1, [ended(&[ONE, abort, DONE]), Next]),
+        way("nothing but [DONE]", Class::EmptyAnswer, 0, [ended(&[DONE]), Next]),
         way("torn event", Class::BadEvent, 2, [ended(&[ONE, torn, END, DONE]), Next]),
         way("cut between events", Class::TruncatedBody, 1, [say(stream(&[ONE]))]),
         way("cut inside one", Class::TruncatedBody, 1, [inside]),

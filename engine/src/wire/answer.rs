@@ -3,9 +3,10 @@
 //! The rules that join them:
 //!
 //! * A status other than 2xx decides the class, whatever its body does.
-//! * `[DONE]` is the end of a stream by the server's own word. The rest of the framing is read, so
-//!   that the connection can be used again; but a missing last chunk, an early close or broken
-//!   framing behind `[DONE]` only costs the connection, not the answer.
+//! * `[DONE]` is the end of a stream by the server's own word; one that has said nothing before it
+//!   is an empty answer. The rest of the framing is read, so that the connection can be used again;
+//!   but a missing last chunk, an early close or broken framing behind `[DONE]` only costs the
+//!   connection, not the answer.
 //! * Without `[DONE]`, an answer is complete when its framing ends *and* a finish reason was read.
 //!   A finish reason alone does not excuse a body that was cut: usage may be missing from it.
 //! * Bytes behind an answer's end belong to nobody: flagged, and the connection is not used again.
@@ -104,10 +105,6 @@ impl AnswerReader {
         self.body = Body::none();
         self.facts.clear();
         self.buffer.clear();
-        if self.buffer.capacity() > 4 * BUFFER_BYTES {
-            // One huge event must not hold its memory for the rest of the run.
-            self.buffer = Vec::with_capacity(BUFFER_BYTES);
-        }
         self.bytes = 0;
     }
 
@@ -258,6 +255,11 @@ impl AnswerReader {
         if let Some(usage) = self.facts.usage {
             sink(Answer::Usage(usage));
         }
+        if self.buffer.capacity() > 4 * BUFFER_BYTES {
+            // One huge event must not hold its memory until the connection's next answer, which may
+            // never come.
+            self.buffer = Vec::with_capacity(BUFFER_BYTES);
+        }
         let broken_behind_done = self.facts.done && matches!(how, How::Fault(_));
         let mut flags = DoneFlags::default();
         if self.facts.done {
@@ -282,6 +284,9 @@ impl AnswerReader {
         }
         if let Some(trouble) = self.facts.trouble {
             return trouble;
+        }
+        if self.facts.is_done_with_nothing() {
+            return Class::EmptyAnswer;
         }
         if self.facts.done {
             return Class::Ok;
@@ -308,6 +313,12 @@ impl AnswerReader {
             return;
         }
         match (how, class) {
+            (_, Class::EmptyAnswer) if self.facts.done => {
+                words.say(format_args!("[DONE] behind no content and no finish reason"));
+            }
+            (_, Class::ErrorEvent) => words.say(format_args!("an error without words")),
+            (How::Complete, Class::EmptyAnswer) => words.say(format_args!("no body")),
+            (How::Complete, Class::NoFinish) => self.body.say_unfinished(&mut self.facts),
             (How::Complete, Class::WrongContentType) => {
                 self.body.quote_foreign(&self.buffer, words)
             }
@@ -320,8 +331,11 @@ impl AnswerReader {
             (How::Closed, Class::TruncatedBody) if self.status.is_some() => {
                 self.body.say_cut(words)
             }
+            (How::Closed, Class::TruncatedBody) if self.buffer.is_empty() => {
+                words.say(format_args!("closed behind an interim answer, before the answer"));
+            }
             (How::Closed, Class::TruncatedBody) => {
-                words.say(format_args!("truncated: {} bytes of a head", self.bytes));
+                words.say(format_args!("truncated: {} bytes of a head", self.buffer.len()));
             }
             (How::Reset, Class::ResetMidAnswer) => {
                 words.say(format_args!("reset after {} content events", self.facts.contents));
@@ -385,4 +399,32 @@ impl Default for AnswerReader {
 
 fn is_success(status: u16) -> bool {
     (200..=299).contains(&status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_huge_event_leaves_no_memory_behind() {
+        let mut reader = AnswerReader::new();
+        let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ";
+        let part = [b'a'; 1 << 16];
+        // Given up at the cap, and given up by the server: the connection may carry no other.
+        for parts in [1_000, 100] {
+            reader.begin(true);
+            let mut end = reader.push(head, &mut |_| {});
+            for _ in 0..parts {
+                if end.is_none() {
+                    end = reader.push(&part, &mut |_| {});
+                }
+            }
+            let class = end.unwrap_or_else(|| reader.close(true, &mut |_| {})).class;
+            assert_eq!(
+                class,
+                if parts == 1_000 { Class::OverLimit } else { Class::ResetMidAnswer }
+            );
+            assert!(reader.buffer.capacity() <= 4 * BUFFER_BYTES, "{parts}");
+        }
+    }
 }

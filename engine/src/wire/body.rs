@@ -32,6 +32,9 @@ pub(super) struct Body {
     start_length: usize,
 }
 
+/// How bodies begin that are packed with gzip and with zstd; neither is text.
+const PACKED: [&[u8]; 2] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd"];
+
 /// Enough to know a byte-order mark and the longest field name.
 const START_BYTES: usize = 10;
 
@@ -146,6 +149,23 @@ impl Body {
         }
     }
 
+    /// Says what a success lacks that ended as it should and is no answer.
+    pub(super) fn say_unfinished(&self, facts: &mut Facts) {
+        let (events, contents) = (facts.events, facts.contents);
+        let words = &mut facts.words;
+        match self.kind {
+            Kind::Whole => words.say(format_args!("JSON without a finish reason")),
+            _ if events == 0 => words.say(format_args!("an event stream without an event")),
+            _ if contents == 0 && facts.is_foreign => words.say(format_args!(
+                "a clean end after {events} events, none with choices: is it another dialect than \
+                 OpenAI's chat or completions?"
+            )),
+            _ => words.say(format_args!(
+                "a clean end after {contents} content events, without [DONE] or a finish reason"
+            )),
+        }
+    }
+
     /// Says how much of the body came before it was cut.
     pub(super) fn say_cut(&self, words: &mut Words) {
         let got = self.got;
@@ -166,6 +186,10 @@ impl Body {
         if !words.is_empty() {
             words.say(format_args!(": "));
         }
+        if self.is_packed(body) {
+            words.say(format_args!("a compressed body, although none was asked for"));
+            return;
+        }
         let said = delta::read(body, &mut Vec::new()).ok();
         let said = said.and_then(|document| document.error.or(document.message));
         words.complain(said.unwrap_or(Complaint::Raw(body)));
@@ -174,12 +198,17 @@ impl Body {
     /// Quotes the start of a body that is no answer of ours.
     pub(super) fn quote_foreign(&self, buffer: &[u8], words: &mut Words) {
         const EXCERPT: usize = 200;
-        if self.content == Content::Encoded {
+        if self.is_packed(buffer) {
             words.say(format_args!("a compressed answer, although none was asked for"));
             return;
         }
         words.say(format_args!("neither an event stream nor JSON: "));
         words.quote(&buffer[..buffer.len().min(EXCERPT)]);
+    }
+
+    /// Whether a body that begins with these bytes is compressed, by its own word or by its head's.
+    fn is_packed(&self, bytes: &[u8]) -> bool {
+        self.content == Content::Encoded || PACKED.iter().any(|mark| bytes.starts_with(mark))
     }
 
     #[inline]
@@ -261,6 +290,12 @@ impl Body {
         }
         let start = &self.start[..self.start_length];
         if MARK.starts_with(start) {
+            return None;
+        }
+        if PACKED.iter().any(|mark| start.starts_with(mark)) {
+            return Some(Kind::Foreign);
+        }
+        if PACKED.iter().any(|mark| mark.starts_with(start)) {
             return None;
         }
         let start = start.strip_prefix(MARK).unwrap_or(start).trim_ascii_start();

@@ -153,10 +153,161 @@ fn errors_inside_a_success_are_failures() {
 }
 
 #[test]
+fn what_stands_beside_an_error_is_kept() {
+    // As a gateway says that the provider behind it has gone.
+    let last = r#"{"choices":[{"index":0,"delta":{"content":" more"},"finish_reason":"error"}],
+        "error":{"code":502,"message":"gone"},"usage":{"completion_tokens":2}}"#;
+    let said = closed(&(stream(&[HEL, last, "[DONE]"]) + "0\r\n\r\n"));
+    assert_eq!((said.class(), said.words()), (Class::ErrorEvent, "gone"));
+    assert_eq!((said.content_bytes(), said.end.finish), (8, FinishReason::Other));
+    assert_eq!(said.usage.expect("usage").completion_tokens, 2);
+    let body = r#"{"error":"busy","usage":{"prompt_tokens":9}}"#;
+    let said = closed(&json("200 OK", body));
+    assert_eq!((said.class(), said.words()), (Class::ErrorEvent, "busy"));
+    assert_eq!(said.usage.expect("usage").prompt_tokens, 9);
+}
+
+#[test]
+fn an_answer_that_the_server_gave_up_is_a_failure() {
+    let end = |reason: &str| {
+        format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]}}"#)
+    };
+    for reason in ["abort", "error", "cancelled", "timeout"] {
+        let said = closed(&(stream(&[HEL, LO, &end(reason), USAGE, "[DONE]"]) + "0\r\n\r\n"));
+        assert_eq!((said.class(), said.content_bytes()), (Class::ErrorEvent, 5), "{reason}");
+        let words = format!("the server gave it up: finish_reason \"{reason}\"");
+        assert_eq!((said.words(), said.end.finish), (words.as_str(), FinishReason::Other));
+        assert!(said.end.reusable && said.usage.is_some());
+        let whole = closed(&json("200 OK", &WHOLE.replace("stop", reason)));
+        assert_eq!((whole.class(), whole.words()), (Class::ErrorEvent, words.as_str()));
+        let one_of_two = r#"{"choices":[{"index":1,"text":"x","finish_reason":"stop"}]}"#;
+        let said = closed(&(stream(&[HEL, &end(reason), one_of_two, "[DONE]"]) + "0\r\n\r\n"));
+        assert_eq!(said.class(), Class::ErrorEvent, "one of two choices: {reason}");
+    }
+    for reason in ["content_filter", "eos", "stop_sequence"] {
+        let said = closed(&(stream(&[HEL, LO, &end(reason), "[DONE]"]) + "0\r\n\r\n"));
+        assert_eq!(said.class(), Class::Ok, "{reason}");
+    }
+}
+
+#[test]
+fn a_reason_that_gives_up_is_seen_on_a_connection_that_knows_better_ones() {
+    let mut reader = AnswerReader::new();
+    for (reason, class) in [
+        ("stop", Class::Ok),
+        ("abort", Class::ErrorEvent),
+        ("stop", Class::Ok),
+        ("abort", Class::ErrorEvent),
+        ("abort", Class::ErrorEvent),
+    ] {
+        let answer = stream(&[HEL, LO, &STOP.replace("stop", reason), "[DONE]"]) + "0\r\n\r\n";
+        assert_eq!(read(&mut reader, [answer.as_bytes()], Behind::Close).class(), class);
+    }
+}
+
+#[test]
+fn done_behind_nothing_is_an_empty_answer() {
+    let nothing = r#"{"choices":[]}"#;
+    for documents in [&["[DONE]"][..], &[ROLE, "[DONE]"], &[nothing, "[DONE]"], &[USAGE, "[DONE]"]]
+    {
+        let said = closed(&(stream(documents) + "0\r\n\r\n"));
+        assert_eq!(said.class(), Class::EmptyAnswer, "{documents:?}");
+        assert_eq!(said.words(), "[DONE] behind no content and no finish reason");
+        assert!(said.end.reusable);
+        // Its own word for its end is enough, whatever its framing does.
+        assert_eq!(closed(&stream(documents)).class(), Class::EmptyAnswer, "{documents:?}");
+    }
+    // An answer that ends before its first token is whole, and another dialect is not judged.
+    let foreign = r#"{"text":"Hi","meta_info":{}}"#;
+    for documents in [&[STOP, "[DONE]"], &[foreign, "[DONE]"]] {
+        assert_eq!(closed(&(stream(documents) + "0\r\n\r\n")).class(), Class::Ok, "{documents:?}");
+    }
+}
+
+#[test]
+fn failures_have_words_also_where_the_server_has_none() {
+    let ended = |documents: &[&str]| closed(&(stream(documents) + "0\r\n\r\n"));
+    let clean = "a clean end after 2 content events, without [DONE] or a finish reason";
+    assert_eq!(ended(&[HEL, LO]).words(), clean);
+    let pings = closed(&(STREAM.to_owned() + &chunk(": ping\n\n") + "0\r\n\r\n"));
+    assert_eq!(pings.words(), "an event stream without an event");
+    for (body, class, words) in [
+        ("{}", Class::NoFinish, "JSON without a finish reason"),
+        (r#"{"detail":"Loading"}"#, Class::NoFinish, "Loading"),
+        (r#"{"message":"Loading","code":1}"#, Class::NoFinish, "Loading"),
+        ("", Class::EmptyAnswer, "no body"),
+        ("null", Class::BadEvent, "the body is not one JSON object: null"),
+        ("[]", Class::BadEvent, "the body is not one JSON object: []"),
+        ("{}\n{}\n", Class::BadEvent, "the body is not one JSON object: {} {} "),
+    ] {
+        let said = closed(&json("200 OK", body));
+        assert_eq!((said.class(), said.words()), (class, words), "{body}");
+    }
+    let other = r#"{"type":"response.output_text.delta","delta":"Hel"}"#;
+    let dialect = "a clean end after 2 events, none with choices: is it another dialect than \
+                   OpenAI's chat or completions?";
+    assert_eq!(ended(&[other, other]).words(), dialect);
+    let named = STREAM.to_owned() + &chunk("event: error\ndata:\n\n") + "0\r\n\r\n";
+    assert_eq!(closed(&named).words(), "an error without words");
+    let interim = closed("HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(interim.class(), Class::TruncatedBody);
+    assert_eq!(interim.words(), "closed behind an interim answer, before the answer");
+    let cut = closed("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 20");
+    assert_eq!(cut.words(), "truncated: 11 bytes of a head");
+}
+
+#[test]
+fn compressed_bodies_are_named_whatever_their_head_says() {
+    let mut reader = AnswerReader::new();
+    let mut said = |status: &str, head: &str, body: &[u8]| {
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\n{head}Content-Length: {length}\r\n\r\n");
+        let answer = [head.as_bytes(), body].concat();
+        let whole = read(&mut reader, [&answer[..]], Behind::Close);
+        let cut = read(&mut reader, answer.chunks(1), Behind::Close);
+        assert_eq!(cut, whole);
+        (whole.class(), whole.words().to_owned())
+    };
+    let gzip = b"\x1f\x8b\x08\0\0\0\0\0\0\x03{}";
+    let zstd = b"\x28\xb5\x2f\xfd\x04\0\0\0\0\0\0\0";
+    let packed = "a compressed answer, although none was asked for".to_owned();
+    for head in [
+        "Content-Type: text/event-stream\r\n",
+        "Content-Type: application/json\r\n",
+        "",
+        "Content-Encoding: gzip\r\n",
+    ] {
+        for body in [&gzip[..], zstd] {
+            let expected = (Class::WrongContentType, packed.clone());
+            assert_eq!(said("200 OK", head, body), expected, "{head:?} {body:?}");
+        }
+    }
+    let refusal = "a compressed body, although none was asked for".to_owned();
+    assert_eq!(said("500 Oops", "", gzip), (Class::Http5xx, refusal.clone()));
+    let brotli = "Content-Encoding: br\r\n";
+    assert_eq!(said("502 Oops", brotli, b"\x1b\x0f"), (Class::Http5xx, refusal));
+}
+
+#[test]
+fn a_coding_that_packs_nothing_is_no_matter() {
+    let events = format!("data: {HEL}\n\ndata: {STOP}\n\n");
+    for coding in ["none", "identity", "utf-8", "UTF-8", "", "none, identity"] {
+        for body in [events.as_str(), WHOLE] {
+            let said = closed(&format!(
+                "HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Type: \
+                 text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            ));
+            assert_eq!(said.class(), Class::Ok, "{coding:?}");
+        }
+    }
+}
+
+#[test]
 fn an_event_that_is_not_json_is_a_failure() {
     let said = closed(&(stream(&[HEL, r#"{"choices":[{"#, LO, STOP, "[DONE]"]) + "0\r\n\r\n"));
     assert_eq!((said.class(), said.content_bytes()), (Class::BadEvent, 5));
-    assert_eq!(said.words(), r#"event 2 is not JSON: {"choices":[{"#);
+    assert_eq!(said.words(), r#"event 2 is not one JSON object: {"choices":[{"#);
     let heartbeat = format!("data:\n\nevent: ping\ndata: now\n\ndata: {STOP}\n\n");
     let said = closed(&(STREAM.to_owned() + &chunk(&heartbeat) + "0\r\n\r\n"));
     assert_eq!((said.class(), said.events), (Class::Ok, 3));
@@ -225,7 +376,7 @@ fn what_a_body_is_its_first_bytes_decide() {
     }
     assert_eq!(typed("text/plain", "hello").class(), Class::WrongContentType);
     assert_eq!(typed("text/plain", "dat").class(), Class::WrongContentType);
-    assert_eq!(typed("", "zz: 1\ndata: [DONE]\n\n").class(), Class::Ok);
+    assert_eq!(typed("", &format!("zz: 1\n{events}")).class(), Class::Ok);
     let packed = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f{}";
     assert_eq!(closed(packed).class(), Class::WrongContentType);
 }
@@ -243,6 +394,7 @@ fn an_error_status_decides_whatever_its_body_does() {
     assert_eq!(said("500 X", "data: {}").class(), Class::Http5xx);
     let moved = said("307 X\r\nLocation: /v2?key=secret", "");
     assert_eq!((moved.class(), moved.words()), (Class::HttpRedirect, "redirect 307 to /v2"));
+    assert_eq!(said("304 Same", "").words(), "redirect 304 without a Location");
     assert_eq!(said("101 Switching", "").class(), Class::HttpOther);
     assert_eq!(said("999 X", "").class(), Class::HttpOther);
     let page = format!("<html>\x1b{}", "x".repeat(20_000));

@@ -24,6 +24,8 @@ pub(super) struct Choice {
     /// Bytes of tool calls' names and arguments.
     pub(super) tool: u32,
     pub(super) finish: Option<FinishReason>,
+    /// The server's word for why it gave the choice up, if that is how it ended.
+    pub(super) given_up: Option<&'static str>,
 }
 
 /// A server's words about an error.
@@ -39,6 +41,8 @@ pub(super) enum Complaint<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Document<'a> {
     pub(super) usage: Option<Usage>,
+    /// It has a member for choices, if only an empty one.
+    pub(super) has_choices: bool,
     /// The document is an error object.
     pub(super) error: Option<Complaint<'a>>,
     /// A `message` or `detail` beside no `error`: words, where an error is known from elsewhere.
@@ -75,14 +79,22 @@ pub(super) fn read<'a>(
     choices: &mut Vec<Choice>,
 ) -> Result<Document<'a>, Malformed> {
     choices.clear();
-    let mut document =
-        Document { usage: None, error: None, message: None, strings: Strings::new() };
+    let mut document = Document {
+        usage: None,
+        has_choices: false,
+        error: None,
+        message: None,
+        strings: Strings::new(),
+    };
     let mut is_error = false;
     let mut cursor = Cursor::new(json);
     cursor.peek()?;
     cursor.object(|cursor, key| {
         match key.name(&mut [0; 40]) {
-            b"choices" => read_choices(cursor, choices, &mut document.usage)?,
+            b"choices" => {
+                document.has_choices = true;
+                read_choices(cursor, choices, &mut document.usage)?;
+            }
             b"usage" => document.usage = usage::read(cursor)?.or(document.usage),
             b"error" => document.error = read_error(cursor)?,
             b"object" => {
@@ -137,7 +149,9 @@ fn read_choice(
             b"delta" | b"message" => read_delta(cursor, &mut choice)?,
             b"text" => choice.text = string_bytes(cursor)?,
             b"finish_reason" => {
-                choice.finish = cursor.string_or_skip()?.filter(|t| !t.is_empty()).map(finish);
+                let reason = cursor.string_or_skip()?.filter(|reason| !reason.is_empty());
+                choice.finish = reason.map(finish);
+                choice.given_up = reason.and_then(given_up);
             }
             // One provider puts the usage here.
             b"usage" => *found_usage = usage::read(cursor)?.or(*found_usage),
@@ -156,6 +170,15 @@ fn finish(text: Text<'_>) -> FinishReason {
         b"content_filter" => FinishReason::ContentFilter,
         _ => FinishReason::Other,
     }
+}
+
+/// What servers call it when a generation did not come to its end.
+const GIVEN_UP: [&str; 6] = ["abort", "aborted", "error", "cancelled", "canceled", "timeout"];
+
+fn given_up(text: Text<'_>) -> Option<&'static str> {
+    let mut space = [0; 40];
+    let name = text.name(&mut space);
+    GIVEN_UP.into_iter().find(|word| word.as_bytes() == name)
 }
 
 fn read_delta(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<(), Malformed> {
@@ -355,6 +378,25 @@ mod tests {
         assert_eq!(choices(json), expected);
         assert_eq!(choices(r#"{"choices":[]}"#), vec![]);
         assert_eq!(choices(r#"{"choices":null}"#), vec![]);
+    }
+
+    #[test]
+    fn a_generation_that_was_given_up_is_told_from_one_that_stopped() {
+        let given_up = |reason: &str| {
+            let mut found = Vec::new();
+            let json = format!(r#"{{"choices":[{{"text":"x","finish_reason":{reason}}}]}}"#);
+            read(json.as_bytes(), &mut found).expect("JSON");
+            (found[0].finish, found[0].given_up)
+        };
+        for word in GIVEN_UP {
+            let other = Some(FinishReason::Other);
+            assert_eq!(given_up(&format!("\"{word}\"")), (other, Some(word)));
+        }
+        assert_eq!(given_up("\"stop\""), (Some(FinishReason::Stop), None));
+        assert_eq!(given_up("\"eos\""), (Some(FinishReason::Other), None));
+        assert_eq!(given_up("null"), (None, None));
+        assert_eq!(given_up("\"\""), (None, None));
+        assert_eq!(given_up("\"abort\",\"finish_reason\":\"stop\"").1, None, "the last one counts");
     }
 
     #[test]

@@ -8,13 +8,16 @@
 //! * A content event is one token, unless the server's running usage says that more were generated
 //!   since the last one; then it is that many.
 //! * `[DONE]` ends the answer. Events behind it are ignored and flagged.
-//! * The first failure gives the class. Events behind it still count, so partial tokens are kept.
+//! * An error object, an event called `error`, or a finish reason that says that the generation was
+//!   given up (`abort`, `error`, ...) is a failure.
+//! * The first failure gives the class. What stands beside and behind it still counts, so partial
+//!   tokens are kept.
 
 use onbeat_shared::log::outcome::{Class, FinishReason};
 use onbeat_shared::log::record::{ChunkKind, UNKNOWN_TOKENS, Usage};
 
 use super::Answer;
-use super::delta::{self, Choice, Complaint, Document};
+use super::delta::{self, Choice, Complaint};
 use super::pattern::{Common, Pattern};
 use super::said::{Said, said};
 use super::sse::{Event, Listener, Name};
@@ -51,6 +54,8 @@ pub(super) struct Facts {
     pub(super) events: u64,
     /// Content events so far.
     pub(super) contents: u64,
+    /// A document without a list of choices was read: another dialect, whose content is not known.
+    pub(super) is_foreign: bool,
     /// Tokens that content events have been given.
     tokens: u32,
 }
@@ -80,6 +85,7 @@ impl Facts {
             trouble: None,
             events: 0,
             contents: 0,
+            is_foreign: false,
             tokens: 0,
         }
     }
@@ -97,7 +103,15 @@ impl Facts {
         self.trouble = None;
         self.events = 0;
         self.contents = 0;
+        self.is_foreign = false;
         self.tokens = 0;
+    }
+
+    /// `[DONE]` was read, and before it neither content nor a finish reason, nor anything that may
+    /// stand for them in another dialect.
+    pub(super) fn is_done_with_nothing(&self) -> bool {
+        let said = self.contents > 0 || self.finish != FinishReason::Unknown;
+        self.done && !said && !self.is_foreign
     }
 
     /// Events at the start of `rest` that are like one that was parsed, each closed by an empty
@@ -196,25 +210,32 @@ impl Facts {
             self.done = true;
             return;
         }
-        match (delta::read(data, &mut self.choices), event.name) {
-            (Ok(document), Name::Error) => {
-                let said = document.error.or(document.message).unwrap_or(Complaint::Raw(data));
-                self.complain(said);
+        let document = match (delta::read(data, &mut self.choices), event.name) {
+            (Ok(document), _) => document,
+            (Err(_), Name::Error) => return self.complain(Complaint::Raw(data)),
+            // An event without data is a heartbeat, and foreign event types need not be JSON.
+            (Err(_), Name::Message) if !data.is_empty() => {
+                let event = self.events;
+                return self.not_json(format_args!("event {event}"), data);
             }
-            (Err(_), Name::Error) => self.complain(Complaint::Raw(data)),
-            (Ok(Document { error: Some(complaint), .. }), _) => self.complain(complaint),
-            (Ok(document), _) => {
+            (Err(_), Name::Message | Name::Other) => return,
+        };
+        match (event.name, document.error) {
+            (Name::Error, error) => {
+                self.complain(error.or(document.message).unwrap_or(Complaint::Raw(data)));
+            }
+            (_, Some(complaint)) => self.complain(complaint),
+            (_, None) => {
                 self.pattern.learn(data, &document, &self.choices);
                 self.ending.learn(data, &document, &self.choices);
-                if self.keeps_text {
-                    say_all(data, &self.choices, sink);
-                }
-                self.content(document.usage, sink);
             }
-            // An event without data is a heartbeat, and foreign event types need not be JSON.
-            (Err(_), Name::Message) if !data.is_empty() => self.not_json(data),
-            (Err(_), Name::Message | Name::Other) => {}
         }
+        self.is_foreign |= !document.has_choices;
+        // Also what stands beside an error: gateways put the last token there, and the usage.
+        if self.keeps_text {
+            say_all(data, &self.choices, sink);
+        }
+        self.content(document.usage, sink);
     }
 
     /// The whole body of an answer that is not a stream.
@@ -223,15 +244,24 @@ impl Facts {
         self.events += 1;
         let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
         match delta::read(body, &mut self.choices) {
-            Ok(Document { error: Some(complaint), .. }) => self.complain(complaint),
             Ok(document) => {
+                if let Some(complaint) = document.error {
+                    self.complain(complaint);
+                }
                 self.usage = document.usage;
                 if self.keeps_text {
                     say_all(body, &self.choices, sink);
                 }
                 self.finishes(sink);
+                // Without a finish reason it is no answer, and this may say why.
+                if let Some(said) = document.message
+                    && self.finish == FinishReason::Unknown
+                    && self.words.is_empty()
+                {
+                    self.words.complain(said);
+                }
             }
-            Err(_) => self.not_json(body),
+            Err(_) => self.not_json(format_args!("the body"), body),
         }
     }
 
@@ -288,6 +318,12 @@ impl Facts {
             self.finish = reason;
             sink(Answer::Finish(reason));
         }
+        let given_up = self.choices.iter().find_map(|choice| choice.given_up);
+        if let Some(word) = given_up
+            && self.fail(Class::ErrorEvent)
+        {
+            self.words.say(format_args!("the server gave it up: finish_reason \"{word}\""));
+        }
     }
 
     fn complain(&mut self, complaint: Complaint<'_>) {
@@ -297,10 +333,10 @@ impl Facts {
     }
 
     /// The excerpt is short: what a server generated does not belong into a log.
-    fn not_json(&mut self, data: &[u8]) {
+    fn not_json(&mut self, what: std::fmt::Arguments<'_>, data: &[u8]) {
         const EXCERPT: usize = 64;
         if self.fail(Class::BadEvent) {
-            self.words.say(format_args!("event {} is not JSON: ", self.events));
+            self.words.say(format_args!("{what} is not one JSON object: "));
             self.words.quote(&data[..data.len().min(EXCERPT)]);
         }
     }

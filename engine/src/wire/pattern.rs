@@ -246,7 +246,7 @@ fn common(document: &Document<'_>, choices: &[Choice]) -> Option<Common> {
 /// The same for an event that ends an answer of one choice and carries nothing.
 fn common_end(document: &Document<'_>, choices: &[Choice]) -> Option<Common> {
     let &[Choice { index, finish: finish @ Some(_), .. }] = choices else { return None };
-    if choices[0].bytes() > 0 || document.error.is_some() {
+    if choices[0].bytes() > 0 || choices[0].given_up.is_some() || document.error.is_some() {
         return None;
     }
     Some(Common { kind: ChunkKind(0), choice: index, usage: document.usage, finish })

@@ -469,7 +469,11 @@ fn reference_contents(stream: &[u8]) -> (Contents, Option<Class>) {
                 trouble = trouble.or(Some(Class::BadEvent));
             }
             Err(_) if name != Name::Error => {}
-            Ok(document) if name != Name::Error && document.error.is_none() => {
+            Ok(document) => {
+                let given_up = choices.iter().any(|choice| choice.given_up.is_some());
+                if name == Name::Error || document.error.is_some() || given_up {
+                    trouble = trouble.or(Some(Class::ErrorEvent));
+                }
                 choices.retain(|choice| choice.bytes() > 0);
                 let contents = u32::try_from(choices.len()).expect("few choices");
                 let generated = document.usage.map_or(u32::MAX, |usage| usage.completion_tokens);
@@ -481,7 +485,7 @@ fn reference_contents(stream: &[u8]) -> (Contents, Option<Class>) {
                     found.push((choice.index, kind, 1 + std::mem::take(&mut more), bytes));
                 }
             }
-            _ => trouble = trouble.or(Some(Class::ErrorEvent)),
+            Err(_) => trouble = trouble.or(Some(Class::ErrorEvent)),
         }
     }
     (found, trouble)

@@ -201,10 +201,13 @@ pub(super) fn parse(head: &[u8], words: &mut Words) -> Result<Head, HeadError> {
         _ => !fields.close && (version_one || fields.keep_alive),
     };
     match status {
-        300..=399 => {
-            words.say(format_args!("redirect {status} to "));
-            quote_place(fields.location.unwrap_or(b"nowhere"), words);
-        }
+        300..=399 => match fields.location {
+            Some(place) => {
+                words.say(format_args!("redirect {status} to "));
+                quote_place(place, words);
+            }
+            None => words.say(format_args!("redirect {status} without a Location")),
+        },
         _ if status >= 400 => {
             if let Some(delay) = fields.retry_after {
                 words.say(format_args!("retry-after "));
@@ -255,8 +258,7 @@ impl<'a> Fields<'a> {
             }
             (b'c', 12) if is("content-type") => self.content_type = Some(header.value),
             (b'c', 16) if is("content-encoding") => {
-                self.encoded |= list(header.value)
-                    .any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));
+                self.encoded |= list(header.value).any(is_packing);
             }
             (b'l', 8) if is("location") => self.location = Some(header.value),
             (b'r', 11) if is("retry-after") => self.retry_after = Some(header.value),
@@ -322,6 +324,14 @@ impl<'a> Fields<'a> {
             Content::Other
         }
     }
+}
+
+/// Whether a content coding compresses. Some servers write `none` or the charset there, which says
+/// nothing about the bytes.
+fn is_packing(coding: &[u8]) -> bool {
+    const CODINGS: [&str; 9] =
+        ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress", "dcb", "dcz"];
+    CODINGS.iter().any(|known| coding.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// The elements of a comma-separated list.

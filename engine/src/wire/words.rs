@@ -100,10 +100,10 @@ impl std::io::Write for Taker<'_> {
     }
 }
 
-/// Control characters, and the ones that reorder what a reader sees.
+/// Control characters, ends of lines, and the ones that reorder what a reader sees.
 fn is_unsafe(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(character, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(character, '\u{2066}'..='\u{2069}')
 }
 
@@ -122,6 +122,7 @@ mod tests {
         assert_eq!(quoted(b"a\x1b[2Jb\r\n\0"), "a\\u{1b}[2Jb  \\u{0}");
         assert_eq!(quoted("é\u{9b}\u{202e}x".as_bytes()), "é\\u{9b}\\u{202e}x");
         assert_eq!(quoted(b"a\xff\xc3"), "a\\xff\\xc3");
+        assert_eq!(quoted("\u{61c}\u{2028}\u{2029}x".as_bytes()), "\\u{61c}\\u{2028}\\u{2029}x");
     }
 
     #[test]

@@ -138,7 +138,8 @@ macro_rules! classes {
 classes! {
     0 Ok Ok "ok" "Complete.";
     1 NoFinish Incomplete "no_finish" "Clean end of the stream without `[DONE]` or a finish reason.";
-    2 EmptyAnswer Incomplete "empty_answer" "A success status with an empty body.";
+    2 EmptyAnswer Incomplete "empty_answer"
+        "A success status with an empty body, or with `[DONE]` and nothing before it.";
     3 HttpRedirect HttpError "http_redirect" "3xx: redirects are never followed.";
     4 Http4xx HttpError "http_4xx" "4xx other than 429.";
     5 Http429 HttpError "http_429" "429: the server asks for less.";
@@ -159,7 +160,8 @@ classes! {
     20 OverLimit ProtocolError "over_limit" "The answer passed one of our stated limits.";
     21 BadEvent ProtocolError "bad_event" "An event's data is not the JSON it should be.";
     22 WrongContentType ProtocolError "wrong_content_type" "A 2xx answer that is neither an event stream nor JSON.";
-    23 ErrorEvent StreamError "error_event" "An error object or `event: error` inside a 200 answer.";
+    23 ErrorEvent StreamError "error_event"
+        "An error object, `event: error` or `finish_reason: abort` (or its like) inside a 200 answer.";
     24 CancelledByPlan Cancelled "cancelled_by_plan" "The plan asked to cancel it.";
     25 Interrupted Cancelled "interrupted" "In flight when the user stopped the run.";
     26 CutAtEnd Cancelled "cut_at_end" "In flight when the run's own duration and grace ended.";

@@ -15,6 +15,8 @@ pub(super) struct Choice {
     pub(super) reasoning: usize,
     pub(super) tool: usize,
     pub(super) finish: Option<FinishReason>,
+    /// Its reason says that nobody went on with it.
+    pub(super) given_up: bool,
     /// Pieces of answer text that are not empty, and of reasoning.
     said: Vec<String>,
     thought: Vec<String>,
@@ -28,6 +30,8 @@ pub(super) struct Document {
     pub(super) choices: Vec<Choice>,
     pub(super) usage: Option<Usage>,
     pub(super) is_error: bool,
+    /// It has a member for choices.
+    pub(super) has_choices: bool,
     /// A count is written in a way that the tree does not tell from another.
     pub(super) unsure: bool,
     /// Texts of the choice with index 0, and whether they are reasoning.
@@ -45,6 +49,7 @@ pub(super) fn read(json: &[u8]) -> Result<Document, NoTree> {
     for (name, value) in tree.members() {
         match name.as_str() {
             "choices" => {
+                document.has_choices = true;
                 document.choices.clear();
                 for element in value.elements().iter().filter(|element| element.is_object()) {
                     let choice = choice(element, &mut document);
@@ -119,6 +124,10 @@ fn choice(tree: &Tree, document: &mut Document) -> Choice {
                     "content_filter" => Some(FinishReason::ContentFilter),
                     _ => Some(FinishReason::Other),
                 };
+                choice.given_up = matches!(
+                    value.text(),
+                    "abort" | "aborted" | "error" | "cancelled" | "canceled" | "timeout"
+                );
             }
             "usage" => document.usage = usage(value, &mut document.unsure).or(document.usage),
             _ => {}

@@ -42,6 +42,8 @@ pub(super) struct Expected {
     tokens: u32,
     pub(super) trouble: Option<Class>,
     pub(super) done: bool,
+    /// A document of another dialect was read: it has no member for choices.
+    foreign: bool,
     /// Numbers are written in a way that leaves counts open.
     unsure: bool,
     /// Something is JSON for a reader that does not judge text, and for no other: nothing is known
@@ -62,14 +64,19 @@ impl Expected {
             return;
         }
         match (document::read(data), name) {
-            (_, Name::Error) => self.fail(Class::ErrorEvent),
             (Err(NoTree::Strict), _) => self.lenient = true,
+            (Err(NoTree::Malformed), Name::Error) => self.fail(Class::ErrorEvent),
             (Err(NoTree::Malformed), Name::Message) if !data.is_empty() => {
                 self.fail(Class::BadEvent);
             }
             (Err(NoTree::Malformed), _) => {}
-            (Ok(document), _) if document.is_error => self.fail(Class::ErrorEvent),
-            (Ok(document), _) => self.content(&document),
+            (Ok(document), name) => {
+                if document.is_error || name == Name::Error {
+                    self.fail(Class::ErrorEvent);
+                }
+                self.foreign |= !document.has_choices;
+                self.content(&document);
+            }
         }
     }
 
@@ -79,8 +86,10 @@ impl Expected {
         match document::read(body) {
             Err(NoTree::Strict) => self.lenient = true,
             Err(NoTree::Malformed) => self.fail(Class::BadEvent),
-            Ok(document) if document.is_error => self.fail(Class::ErrorEvent),
             Ok(document) => {
+                if document.is_error {
+                    self.fail(Class::ErrorEvent);
+                }
                 self.unsure |= document.unsure;
                 self.usage = document.usage;
                 self.say(&document);
@@ -97,8 +106,10 @@ impl Expected {
     /// The class of an answer whose body came to its end.
     pub(super) fn class(&self) -> Class {
         let finished = self.facts.iter().any(|fact| matches!(fact, Fact::Finish(_)));
+        let said = self.facts.iter().any(|fact| matches!(fact, Fact::Chunk { .. }));
         match self.trouble {
             Some(trouble) => trouble,
+            None if self.done && !finished && !said && !self.foreign => Class::EmptyAnswer,
             None if self.done || finished => Class::Ok,
             None => Class::NoFinish,
         }
@@ -165,6 +176,9 @@ impl Expected {
     fn finish(&mut self, document: &Document) {
         let reasons = document.choices.iter().filter_map(|choice| choice.finish);
         self.facts.extend(reasons.map(Fact::Finish));
+        if document.choices.iter().any(|choice| choice.given_up) {
+            self.fail(Class::ErrorEvent);
+        }
     }
 }
 
