@@ -204,7 +204,10 @@ impl Gate {
         if self.place.is_share() {
             return percent(value);
         }
-        format!("{}{}", number(value), self.place.unit())
+        // An end of an interval may lie between two counts.
+        let is_whole = self.place.is_whole() && value.fract() == 0.0;
+        let shown = if is_whole { whole(value) } else { number(value) };
+        format!("{shown}{}", self.place.unit())
     }
 }
 
@@ -285,19 +288,24 @@ impl fmt::Display for Judged {
 #[must_use]
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
-        size if size >= 1_000.0 || size == 0.0 => 0,
+        size if size >= 1_000.0 || size == 0.0 => return whole(value),
         size if size >= 100.0 => 1,
         size if size >= 10.0 => 2,
         size if size >= 0.1 => 3,
         _ => 5,
     };
-    let text = format!("{value:.decimals$}");
+    format!("{value:.decimals$}")
+}
+
+/// A number without what follows its point.
+fn whole(value: f64) -> String {
+    let text = format!("{value:.0}");
     match text.trim_start_matches('-').parse::<u64>() {
-        Ok(whole) if decimals == 0 => {
+        Ok(whole) => {
             let sign = if text.starts_with('-') && whole > 0 { "-" } else { "" };
             format!("{sign}{}", crate::counted::grouped(whole))
         }
-        _ => text,
+        Err(_) => text,
     }
 }
 
@@ -405,6 +413,22 @@ mod tests {
         assert!(words.contains("+4.00 % (no interval: p99 takes 500 values"), "{words}");
         let words = of("ttft_ms.p50 > +5%").to_string();
         assert!(words.contains("+4.00 % (95 % interval +4.00 % to +4.00 %)"), "{words}");
+    }
+
+    #[test]
+    fn counts_are_whole_numbers_and_measures_have_decimals() {
+        let (base, new) = (run(291, 1, 0), run(291, 12, 0));
+        for (gate, words) in [
+            ("ok < 5", "it is 88"),
+            ("sent < 5", "it is 100"),
+            ("ttft_ms.count < 5", "it is 88"),
+            ("by_class.http_429 > 20", "it is 12"),
+            ("by_class.http_5xx > 0", "it is 0"),
+            ("ok < -20", "88 against 99 in base.beat: -11"),
+            ("ttft_ms.p50 > 800", "it is 291.0 ms"),
+        ] {
+            assert_eq!(judged(&[gate], &new, Some(&base), true)[0].words, words, "{gate}");
+        }
     }
 
     #[test]

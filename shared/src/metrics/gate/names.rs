@@ -64,7 +64,11 @@ const WRONG_LETTERS_MAX: usize = 3;
 
 /// A number's place in the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place(Vec<String>);
+pub(super) struct Place {
+    names: Vec<String>,
+    /// The schema says that its values are whole.
+    is_whole: bool,
+}
 
 impl Place {
     /// The place that a name means.
@@ -77,8 +81,8 @@ impl Place {
         let found: Vec<Self> = known.iter().filter_map(|place| place.named(&typed)).collect();
         let main = || found.iter().filter(|place| place.is_main());
         // Of a number and the part of a table that repeats it, the number.
-        let least = main().map(|place| place.0.len()).min().unwrap_or(0);
-        let main: Vec<&Self> = main().filter(|place| place.0.len() == least).collect();
+        let least = main().map(|place| place.names.len()).min().unwrap_or(0);
+        let main: Vec<&Self> = main().filter(|place| place.names.len() == least).collect();
         match (main.as_slice(), found.as_slice()) {
             ([one], _) => Ok((*one).clone()),
             // Elsewhere a bare word is too easily another number than the one that was meant.
@@ -96,28 +100,29 @@ impl Place {
 
     /// This place, if its end is what was typed; a name that stands for any is filled in.
     fn named(&self, typed: &[&str]) -> Option<Self> {
-        let from = self.0.len().checked_sub(typed.len())?;
+        let from = self.names.len().checked_sub(typed.len())?;
         let fits = |(own, typed): (&String, &&str)| own == typed || own == ANY;
         // Only what follows a name of our own may be any name.
-        if self.0[from] == ANY || !self.0[from..].iter().zip(typed).all(fits) {
+        if self.names[from] == ANY || !self.names[from..].iter().zip(typed).all(fits) {
             return None;
         }
-        let own = self.0[..from].iter().map(String::as_str);
-        let place = Self(own.chain(typed.iter().copied()).map(str::to_owned).collect());
+        let own = self.names[..from].iter().map(String::as_str);
+        let names = own.chain(typed.iter().copied()).map(str::to_owned).collect();
+        let place = Self { names, is_whole: self.is_whole };
         let is_known = |name: &str| Class::ALL.iter().any(|class| class.name() == name);
-        let is_class = place.0.get(1).is_some_and(|name| name == "by_class");
-        (!is_class || place.0.last().is_some_and(|name| is_known(name))).then_some(place)
+        let is_class = place.names.get(1).is_some_and(|name| name == "by_class");
+        (!is_class || place.names.last().is_some_and(|name| is_known(name))).then_some(place)
     }
 
     pub(super) fn is_main(&self) -> bool {
-        self.0.first().is_some_and(|section| MAIN.contains(&section.as_str()))
+        self.names.first().is_some_and(|section| MAIN.contains(&section.as_str()))
     }
 
     /// Its value in a report's JSON; `None` where the report has none. A cause that did not occur
     /// did so no times.
     pub(super) fn value(&self, report: &Value) -> Option<f64> {
-        let value = report.pointer(&format!("/{}", self.0.join("/")));
-        let absent = self.0.get(1).is_some_and(|name| name == "by_class").then_some(0.0);
+        let value = report.pointer(&format!("/{}", self.names.join("/")));
+        let absent = self.names.get(1).is_some_and(|name| name == "by_class").then_some(0.0);
         value.map_or(absent, Value::as_f64)
     }
 
@@ -132,26 +137,31 @@ impl Place {
         self.is_in(&EXCESSES)
     }
 
+    /// Whether its values are whole, as counts are.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
     fn is_in(&self, places: &[&str]) -> bool {
         let fits = |place: &&str| {
             let names: Vec<&str> = place.split('.').collect();
             let same = |(own, name): (&String, &&str)| *name == ANY || own == name;
-            names.len() == self.0.len() && self.0.iter().zip(&names).all(same)
+            names.len() == self.names.len() && self.names.iter().zip(&names).all(same)
         };
         places.iter().any(fits)
     }
 
     /// Its end: the number and its statistic, as a comparison calls it.
     pub(super) fn short(&self) -> String {
-        self.0[1.min(self.0.len() - 1)..].join(".")
+        self.names[1.min(self.names.len() - 1)..].join(".")
     }
 
     /// What follows its values, as its name says.
     pub(super) fn unit(&self) -> &'static str {
         let ends = [("_per_s", "/s"), ("_rps", "/s"), ("_ms", " ms"), ("_us", " us"), ("_s", " s")];
         let unit = |name: &String| ends.iter().find(|(end, _)| name.ends_with(end));
-        let is_count = self.0.last().is_some_and(|name| name == "count");
-        let found = self.0.iter().rev().take(2).find_map(unit).filter(|_| !is_count);
+        let is_count = self.names.last().is_some_and(|name| name == "count");
+        let found = self.names.iter().rev().take(2).find_map(unit).filter(|_| !is_count);
         found.map_or("", |(_, unit)| unit)
     }
 }
@@ -162,7 +172,7 @@ fn several_are<'a>(name: &str, several: impl Iterator<Item = &'a Place>) -> Stri
 }
 
 fn places<'a>(places: impl Iterator<Item = &'a Place>) -> String {
-    places.take(NEAR_MAX).map(|place| place.0.join(".")).collect::<Vec<_>>().join(", ")
+    places.take(NEAR_MAX).map(|place| place.names.join(".")).collect::<Vec<_>>().join(", ")
 }
 
 /// What people ask for of a distribution, before all else of it.
@@ -178,8 +188,8 @@ fn near(typed: &[&str], known: &[Place]) -> Vec<String> {
     let (first, last) = (typed[0].to_lowercase(), typed[typed.len() - 1]);
     let like = |own: &String| own.starts_with(&first) || (first.len() > 3 && own.contains(&first));
     let is_near = |place: &&Place| {
-        let end = typed.len() < 2 || place.0.last().is_some_and(|own| own == last);
-        place.is_main() && !first.is_empty() && end && place.0.iter().skip(1).any(like)
+        let end = typed.len() < 2 || place.names.last().is_some_and(|own| own == last);
+        place.is_main() && !first.is_empty() && end && place.names.iter().skip(1).any(like)
     };
     main_figures(known.iter().filter(is_near).map(Place::short).collect())
 }
@@ -215,7 +225,7 @@ fn distance(one: &str, other: &str) -> usize {
 
 fn unknown(name: &str, typed: &[&str], known: &[Place]) -> String {
     let inside = |place: &&Place| {
-        place.is_main() && place.0.windows(typed.len() + 1).any(|w| w[..typed.len()] == *typed)
+        place.is_main() && place.names.windows(typed.len() + 1).any(|w| w[..typed.len()] == *typed)
     };
     let figures: Vec<String> = known.iter().filter(inside).map(Place::short).collect();
     if !figures.is_empty() {
@@ -242,7 +252,7 @@ fn known() -> Vec<Place> {
     gather(&schema, &schema, &mut Vec::new(), &mut found);
     // Several ways of a schema may lead to one place.
     let mut seen = BTreeSet::new();
-    found.retain(|place: &Place| seen.insert(place.0.clone()));
+    found.retain(|place: &Place| seen.insert(place.names.clone()));
     found
 }
 
@@ -254,8 +264,9 @@ fn gather(root: &Value, schema: &Value, at: &mut Vec<String>, found: &mut Vec<Pl
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
         kind => Vec::from_iter(kind.as_str()),
     };
-    if kinds.iter().any(|kind| matches!(*kind, "number" | "integer")) {
-        found.push(Place(at.clone()));
+    let is = |kind: &str| kinds.contains(&kind);
+    if is("number") || is("integer") {
+        found.push(Place { names: at.clone(), is_whole: !is("number") });
     }
     for choice in schema["anyOf"].as_array().into_iter().flatten() {
         gather(root, choice, at, found);
@@ -282,7 +293,7 @@ mod tests {
     use super::*;
 
     fn place(name: &str) -> String {
-        Place::of(name).expect(name).0.join(".")
+        Place::of(name).expect(name).names.join(".")
     }
 
     #[test]
@@ -337,12 +348,15 @@ mod tests {
         };
         let known = known();
         for place in &known {
-            let last = place.0.last().map_or("", String::as_str);
+            let last = place.names.last().map_or("", String::as_str);
             let is_share = is_called(last) && !counts.contains(&last);
-            assert_eq!(place.is_share(), is_share, "{}", place.0.join("."));
+            assert_eq!(place.is_share(), is_share, "{}", place.names.join("."));
         }
         for name in SHARES.iter().chain(&EXCESSES) {
-            assert!(known.iter().any(|place| place.0.join(".") == *name), "{name} is in no report");
+            assert!(
+                known.iter().any(|place| place.names.join(".") == *name),
+                "{name} is in no report"
+            );
         }
     }
 
@@ -358,7 +372,7 @@ mod tests {
     #[test]
     fn several_ways_to_one_place_are_one_place() {
         let known = known();
-        let unique: BTreeSet<_> = known.iter().map(|place| place.0.clone()).collect();
+        let unique: BTreeSet<_> = known.iter().map(|place| place.names.clone()).collect();
         assert_eq!(unique.len(), known.len());
         let schema = serde_json::json!({"anyOf": [
             {"properties": {"p99": {"type": ["number", "null"]}}},
@@ -366,7 +380,7 @@ mod tests {
         ]});
         let mut found = Vec::new();
         gather(&schema, &schema, &mut Vec::new(), &mut found);
-        assert!(found.iter().all(|place| place.0 == ["p99"]) && !found.is_empty());
+        assert!(found.iter().all(|place| place.names == ["p99"]) && !found.is_empty());
     }
 
     #[test]
