@@ -164,7 +164,7 @@ impl Gate {
                 let sure = row.and_then(|row| row.ratio_interval).map(|(low, high)| {
                     let ends = [low - 1.0, high - 1.0];
                     let words = ends.map(|end| signed(&percent(end), end)).join(" to ");
-                    sureness(ends, limit, &words)
+                    self.sureness(ends, change, limit, &words)
                 });
                 let change_shown = signed(&percent(change), change);
                 let words = format!("{both}: {change_shown}{}", sure.unwrap_or_else(unsure));
@@ -177,7 +177,7 @@ impl Gate {
                 };
                 let sure = row.and_then(|row| row.difference_interval).map(|(low, high)| {
                     let words = [low, high].map(moved).join(" to ");
-                    sureness([low, high], limit, &words)
+                    self.sureness([low, high], change, limit, &words)
                 });
                 let change_shown = moved(change);
                 let words = format!("{both}: {change_shown}{}", sure.unwrap_or_else(unsure));
@@ -200,6 +200,16 @@ impl Gate {
         })
     }
 
+    /// The interval of a change, and whether chance could turn the verdict: whether one of its ends
+    /// has another. Where no draw gives another change, none turns anything.
+    fn sureness(&self, ends: [f64; 2], change: f64, limit: f64, words: &str) -> String {
+        let verdict = |change: f64| self.order.holds(change, limit);
+        let is_turned =
+            ends[0] < ends[1] && ends.iter().any(|&end| verdict(end) != verdict(change));
+        let turned = if is_turned { "; chance could turn it" } else { "" };
+        format!(" (95 % interval {words}{turned})")
+    }
+
     fn shown(&self, value: f64) -> String {
         if self.place.is_share() {
             return percent(value);
@@ -209,12 +219,6 @@ impl Gate {
         let shown = if is_whole { whole(value) } else { number(value) };
         format!("{shown}{}", self.place.unit())
     }
-}
-
-/// The interval, and whether chance could turn the verdict.
-fn sureness([low, high]: [f64; 2], limit: f64, words: &str) -> String {
-    let turned = if low <= limit && limit <= high { "; chance could turn it" } else { "" };
-    format!(" (95 % interval {words}{turned})")
 }
 
 /// A run's name and its numbers as JSON.
@@ -428,6 +432,26 @@ mod tests {
             ("ttft_ms.p50 > 800", "it is 291.0 ms"),
         ] {
             assert_eq!(judged(&[gate], &new, Some(&base), true)[0].words, words, "{gate}");
+        }
+    }
+
+    #[test]
+    fn chance_turns_only_what_would_be_otherwise_at_an_end_of_the_interval() {
+        let base = run(100, 3, 0);
+        for (gate, turns) in [
+            // Runs that are alike differ by nothing, whatever is drawn.
+            ("error_rate > +0", false),
+            ("error_rate >= +0", false),
+            ("ttft_ms.p50 > +0%", false),
+            ("ttft_ms.p50 >= +0", false),
+        ] {
+            let words = &judged(&[gate], &base, Some(&base), false)[0].words;
+            assert!(words.contains("95 % interval"), "{gate}: {words}");
+            assert_eq!(words.contains("chance could turn it"), turns, "{gate}: {words}");
+        }
+        for (gate, turns) in [("error_rate > +0.04", true), ("error_rate > +0.9", false)] {
+            let words = &judged(&[gate], &run(100, 6, 0), Some(&base), false)[0].words;
+            assert_eq!(words.contains("chance could turn it"), turns, "{gate}: {words}");
         }
     }
 
