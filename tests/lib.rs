@@ -273,7 +273,7 @@ pub fn config(trace: PathBuf, output: PathBuf, url: &str) -> RunConfig {
 /// Both drivers this machine has.
 #[must_use]
 pub fn drivers() -> Vec<DriverKind> {
-    let (best, _) = DriverKind::probe();
+    let (best, _) = DriverKind::probe(1);
     if best == DriverKind::Epoll { vec![best] } else { vec![best, DriverKind::Epoll] }
 }
 

@@ -1,8 +1,11 @@
 //! What a host can run out of: said before zero with the number that is needed, counted as ours
 //! during the run, and never blamed on the server.
 
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use onbeat::mock::{self, Mock, MockConfig};
 use onbeat_shared::log::Class;
@@ -28,9 +31,16 @@ impl Bench {
         self.folder.path().join("run.beat")
     }
 
+    /// A log of an earlier run, which is there until another run has begun.
+    fn keeps(&self, text: &str) {
+        std::fs::write(self.log(), text).expect("it is writable");
+    }
+
     /// The program behind a shell's lines, which end with `exec "$@"`, or behind a tracer's words.
     fn run(&self, first: &[&str], more: &[&str]) -> Output {
-        let _ = std::fs::remove_file(self.log());
+        if !more.contains(&"--force") {
+            let _ = std::fs::remove_file(self.log());
+        }
         let url = format!("http://{}", self.mock.address());
         let program = env!("CARGO_BIN_EXE_soak");
         let mut words: Vec<&str> = first.to_vec();
@@ -59,6 +69,11 @@ impl Bench {
 
     /// The program, whose system call fails; `None` where nothing can be traced.
     fn struck(&self, blow: &str, more: &[&str]) -> Option<Output> {
+        self.traced(blow, "/dev/null", more)
+    }
+
+    /// The same, with a list of these calls in a file.
+    fn traced(&self, blow: &str, calls: &str, more: &[&str]) -> Option<Output> {
         let traced = Command::new("strace")
             .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=getppid", "true"])
             .output();
@@ -71,7 +86,7 @@ impl Bench {
         }
         let call = blow.split(':').next().unwrap_or_default();
         let (trace, inject) = (format!("trace={call}"), format!("inject={blow}"));
-        let tracer = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+        let tracer = ["strace", "-f", "-qq", "-o", calls, "-e", &trace, "-e", &inject];
         Some(self.run(&tracer, more))
     }
 }
@@ -138,8 +153,9 @@ fn a_first_probe_that_finds_nothing_here_does_not_blame_the_server() {
     ] {
         // No socket at all: neither what asks for the model's name, or only whether somebody is
         // there, nor what may come before it.
-        for more in [&[][..], &["--model", "m"]] {
-            let blow = format!("socket:error={error}:when=1+");
+        for (first, more) in [(1, &[][..]), (1, &["--model", "m"]), (2, &[])] {
+            // The second one is for the question for the model.
+            let blow = format!("socket:error={error}:when={first}+");
             let Some(output) = bench.struck(&blow, more) else { return };
             let words = flat(&output);
             assert_eq!(output.status.code(), Some(1), "{blow}: {words}");
@@ -163,6 +179,103 @@ fn who_asked_for_a_ring_is_told_why_there_is_none_and_what_would_do() {
         has(&flat(&output), &words);
         assert!(!bench.log().exists(), "{blow}: a run that did not start leaves no log");
     }
+}
+
+#[test]
+fn a_ring_that_may_be_set_up_and_not_entered_is_none() {
+    let bench = Bench::new(3, 0);
+    for error in ["EPERM", "ENOSYS"] {
+        let blow = format!("io_uring_enter:error={error}");
+        let Some(output) = bench.struck(&blow, &["--driver", "io_uring"]) else { return };
+        assert_eq!(output.status.code(), Some(1), "{blow}: {}", flat(&output));
+        has(&flat(&output), &["use --driver epoll"]);
+        let Some(output) = bench.struck(&blow, &["--driver", "auto"]) else { return };
+        has(&flat(&output), &[error, "; using epoll instead"]);
+        let run = read(&bench.log());
+        assert_eq!(run.manifest.driver, "epoll");
+        assert!((0..3).all(|i| run.requests.class(i) == Some(Class::Ok)), "{}", flat(&output));
+    }
+}
+
+#[test]
+fn a_thread_that_cannot_be_had_ends_a_run_that_has_not_begun_and_takes_no_log_away() {
+    let bench = Bench::new(3, 0);
+    let more = ["--force", "--model", "m", "--scrape", "http://127.0.0.1:9"];
+    let mut refused = 0;
+    for nth in 1..20 {
+        bench.keeps("precious");
+        let blow = format!("clone3:error=EAGAIN:when={nth}");
+        let Some(output) = bench.struck(&blow, &more) else { return };
+        let words = flat(&output);
+        match output.status.code() {
+            Some(1) => {
+                refused += 1;
+                has(&words, &["a thread", "sudo prlimit --nproc=unlimited"]);
+                let kept = std::fs::read(bench.log()).expect("it is there");
+                assert_eq!(kept, b"precious", "{blow}: {words}");
+            }
+            // One that the program can do without, or no such thread.
+            Some(0 | 3) => assert!(read(&bench.log()).footer.is_some(), "{blow}: {words}"),
+            _ => panic!("{blow}: {:?}: {words}", output.status),
+        }
+    }
+    assert!(refused >= 3, "a core's, a scraper's and the writer's: {refused}");
+}
+
+#[test]
+fn a_core_that_fails_in_the_middle_loses_no_record_and_is_told_first() {
+    const REQUESTS: usize = 200;
+    let bench = Bench::new(REQUESTS, 20_000_000);
+    // Five milliseconds between two requests, and a sleep before each.
+    let more = ["--driver", "epoll", "--pacing", "sleep", "--replay-speedup", "0.2"];
+    let Some(output) = bench.struck("timerfd_settime:error=EIO:when=170+", &more) else { return };
+    let words = flat(&output);
+    assert_eq!(output.status.code(), Some(1), "{words}");
+    has(
+        &words,
+        &[
+            "SCHEDULE NOT HELD",
+            "the run was given up: could not run a pacing core: Input/output error",
+            "What was recorded until then can be read",
+        ],
+    );
+    let run = read(&bench.log());
+    let of = |class| (0..REQUESTS).filter(|&i| run.requests.class(i) == Some(class)).count();
+    let sums = [Class::Ok, Class::ClientOther, Class::NotReached].map(of);
+    assert_eq!(sums.iter().sum::<usize>(), REQUESTS, "every request has its end: {sums:?}");
+    assert!(sums[0] > 0 && sums[1] > 0 && sums[2] > 0, "{sums:?}");
+    assert!(run.footer.is_some_and(|footer| footer.complete && footer.given_up.is_some()));
+    let first = words.find(" - ").expect("a reason");
+    has(&words[first..][..120], &[&format!("{} of ", sums[1]), "broke off on this side"]);
+}
+
+#[test]
+fn who_asks_for_our_numbers_and_cannot_be_taken_in_keeps_no_cpu_busy() {
+    let bench = Bench::new(20, 500_000_000);
+    let free = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = free.local_addr().expect("it has one");
+    drop(free);
+    let calls = bench.folder.path().join("calls");
+    let asking = move || {
+        for _ in 0..2_000 {
+            if let Ok(mut stream) = TcpStream::connect(address) {
+                // The run's end ends it.
+                return stream.read(&mut [0]).is_ok_and(|count| count == 0);
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        false
+    };
+    let asks = std::thread::Builder::new().name("asks".to_owned()).spawn(asking).expect("a thread");
+    let port = address.port().to_string();
+    let more = ["--model", "m", "--prometheus-port", &port];
+    let calls_text = calls.display().to_string();
+    let Some(output) = bench.traced("accept4:error=EMFILE", &calls_text, &more) else { return };
+    assert_eq!(output.status.code(), Some(0), "{}", flat(&output));
+    let _ended_or_reset = asks.join().expect("no panic");
+    let calls = std::fs::read_to_string(&calls).expect("a list");
+    let count = calls.lines().count();
+    assert!((1..100).contains(&count), "{count} in a second");
 }
 
 #[test]

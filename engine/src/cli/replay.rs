@@ -361,6 +361,11 @@ pub fn conclude(
     }
     let share = numbers.outcomes.failed_share();
     let failed = share.is_some_and(|share| share >= failed_share_max);
+    if let Some(failure) = &ran.conducted.failure {
+        return Err(EngineError::Run(format!(
+            "the run was given up: {failure}. What was recorded until then can be read"
+        )));
+    }
     if failed {
         let gate = writeln!(
             out,

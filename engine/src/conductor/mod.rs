@@ -5,6 +5,7 @@
 //! progress line, at the signals for a stop. It never touches a socket and never decides when a
 //! request leaves; that was decided by the plan.
 
+mod cores;
 pub mod directing;
 pub mod director;
 pub mod footprint;
@@ -15,6 +16,7 @@ pub mod memory_node;
 mod patience;
 mod period_line;
 mod rendering;
+mod scribe;
 pub mod warm_connections;
 pub mod warm_requests;
 mod warmed;
@@ -23,21 +25,22 @@ mod zero;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use crossbeam::channel::{Receiver, bounded};
 use onbeat_shared::log::PrefixRows;
 use onbeat_shared::log::header::{Closing, CoreTotals, Manifest};
 use onbeat_shared::log::record::Record;
 use onbeat_shared::units::{CoreIndex, RunNanos};
 
+use self::cores::{Cores, Warmed};
 use self::directing::{Directing, News, UserJob};
 use self::director::Directed;
 use self::log_file::LogFile;
 use self::patience::Patience;
 use self::rendering::Rendering;
+use self::scribe::Scribe;
 use self::writer::{Writer, Written};
 use crate::clock::{monotonic_ns, unix_ns};
 use crate::clock_state;
@@ -47,10 +50,10 @@ use crate::plan::Plan;
 use crate::policy::direction::state::DirectorState;
 use crate::render::Renderer;
 use crate::render::supply::Source;
-use crate::replayer::counters::{Counters, Snapshot};
+use crate::replayer::counters::Snapshot;
 use crate::replayer::realtime::Realtime;
 use crate::replayer::sink::{Exchange, Sink};
-use crate::replayer::{Assignment, CoreReady, Shared, Stop, affinity, run_core};
+use crate::replayer::{Assignment, Shared, Stop, affinity};
 use crate::trace::Digesting;
 
 /// How often the conductor looks.
@@ -98,6 +101,8 @@ pub struct Conducted {
     pub directed: Option<Directed>,
     /// Why the log is incomplete, if it is.
     pub log_error: Option<io::Error>,
+    /// What of ours failed in the middle of the run and ended it, if something did.
+    pub failure: Option<EngineError>,
     /// The run's numbers, final, to be read until this is dropped.
     pub serving: Option<Serving>,
 }
@@ -171,19 +176,24 @@ pub fn conduct(
     }
     writer.also_to(figures.clone());
     zero::wait_ready(manifest.start.as_ref(), watch)?;
+    // Whatever needs a thread has it before the log is there for good.
+    let patience = Patience::new(stop_after_failures);
+    let scraper = Scraper::start(sources, interval_ns)?;
+    let directing = users.map(|job| Directing::start(job, &shared)).transpose()?;
+    let live = Live { scraper, figures: figures.clone() };
+    let (scribe, own) = write_beside(writer, &cores, &live)?;
     if !watch.begin() {
         return Err(EngineError::Stopped);
     }
     log.keep()?;
-    let directing = users.map(|job| Directing::start(job, &shared)).transpose()?;
-    let patience = Patience::new(stop_after_failures);
-    let scraper = Scraper::start(sources, interval_ns)?;
-    let live = Live { scraper, figures: figures.clone() };
     let watched = (directing, &manifest, patience, live);
-    let (writer, performed) = perform_logged(writer, &mut cores, &shared, watched, watch)?;
+    let performed = perform(&mut cores, &shared, &own, watched, watch);
+    let writer = scribe.end()?;
+    let Performed { interrupted, counters, closing, totals, directed, given_up, failure } =
+        performed;
     // What could not be rendered was not sent, and the log says so.
     let rendered = rendering.map_or(Ok(()), Rendering::end);
-    let Performed { interrupted, counters, closing, totals, directed, given_up } = performed?;
+    let failure = failure.or(rendered.err());
     if let Some(figures) = figures {
         figures.end(closing.time_ns);
     }
@@ -193,12 +203,12 @@ pub fn conduct(
     let complete = done == planned && lost == 0;
     let trace_sha256 = late_digest::wait(digesting, watch);
     let by_director = directed.as_ref().and_then(|directed| directed.end.given_up());
-    let given_up = by_director.or(given_up);
+    let by_failure = failure.as_ref().map(ToString::to_string);
+    let given_up = by_failure.or(by_director).or(given_up);
     let facts =
         Written { interrupted, complete, done, lost, closing, totals, trace_sha256, given_up };
-    let written = writer.end(&facts);
-    rendered?;
-    Ok(Conducted { interrupted, counters, directed, log_error: written.err(), serving })
+    let log_error = writer.end(&facts).err();
+    Ok(Conducted { interrupted, counters, directed, log_error, failure, serving })
 }
 
 /// Adds to the manifest what the start barrier found out, and says what of it a user wants to know.
@@ -227,6 +237,7 @@ struct Performed {
     totals: Vec<CoreTotals>,
     directed: Option<Directed>,
     given_up: Option<String>,
+    failure: Option<EngineError>,
 }
 
 /// What is watched during a run: a director's news, with the manifest that its state belongs to,
@@ -266,30 +277,18 @@ impl Live {
     }
 }
 
-/// [`perform`], with a thread that writes down what the cores and the conductor record.
-fn perform_logged<W: io::Write + Send + 'static>(
-    mut writer: Writer<W>,
-    cores: &mut Cores,
-    shared: &Shared,
-    watched: Watched<'_>,
-    watch: &mut dyn Watch,
-) -> Result<(Writer<W>, Result<Performed, EngineError>), EngineError> {
-    let mut exchanges = cores.exchanges.clone();
-    let blocks = if watched.3.scraper.is_some() { SCRAPING_BLOCKS } else { CONDUCTOR_BLOCKS };
+/// A thread that writes down what the cores and the conductor record, and the conductor's way to
+/// it.
+fn write_beside<W: io::Write + Send + 'static>(
+    writer: Writer<W>,
+    cores: &Cores,
+    live: &Live,
+) -> Result<(Scribe<W>, Arc<Exchange>), EngineError> {
+    let blocks = if live.scraper.is_some() { SCRAPING_BLOCKS } else { CONDUCTOR_BLOCKS };
     let own = Arc::new(Exchange::new(CoreIndex::CONDUCTOR, blocks));
+    let mut exchanges = cores.exchanges.clone();
     exchanges.push(Arc::clone(&own));
-    let finished = Arc::new(AtomicBool::new(false));
-    let ended = Arc::clone(&finished);
-    let scribe = spawn("onbeat-writer".into(), move || {
-        writer.serve(&exchanges, &ended);
-        writer
-    })?;
-    let performed = perform(cores, shared, &own, watched, watch);
-    finished.store(true, Ordering::Release);
-    match scribe.join() {
-        Ok(writer) => Ok((writer, performed)),
-        Err(_) => Err(EngineError::Run("the log writer panicked".into())),
-    }
+    Ok((Scribe::start(writer, exchanges)?, own))
 }
 
 /// From zero to the last core's end.
@@ -299,7 +298,7 @@ fn perform(
     own: &Arc<Exchange>,
     (directing, manifest, mut patience, mut live): Watched<'_>,
     watch: &mut dyn Watch,
-) -> Result<Performed, EngineError> {
+) -> Performed {
     let mut sink = Sink::new(Arc::clone(own));
     let zero_ns = zero::choose(manifest.start.as_ref());
     shared.zero_ns.store(zero_ns, Ordering::Release);
@@ -348,8 +347,12 @@ fn perform(
             give_up(given_up.as_deref(), shared, watch);
         }
     }
-    let totals = cores.join();
-    let directed = directing.map(Directing::end).transpose()?;
+    let (totals, failure) = cores.join();
+    let directed = directing.map(Directing::end).transpose();
+    let (directed, failure) = match directed {
+        Ok(directed) => (directed, failure),
+        Err(error) => (None, failure.or(Some(error))),
+    };
     let directed = directed.map(|(directed, news)| {
         take_down(news, manifest, &mut sink, watch);
         directed
@@ -360,7 +363,7 @@ fn perform(
     let counters = cores.snapshot();
     watch.look(closing.time_ns, shared.planned(), &counters);
     let interrupted = stop != Stop::No;
-    Ok(Performed { interrupted, counters, closing, totals: totals?, directed, given_up })
+    Performed { interrupted, counters, closing, totals, directed, given_up, failure }
 }
 
 /// Lets a run drain that is given up, if it is, and says why.
@@ -390,145 +393,6 @@ fn take_down(news: Vec<News>, manifest: &Manifest, sink: &mut Sink, watch: &mut 
     }
 }
 
-/// The threads of the cores. Whoever drops them before they have ended stops them and waits, so
-/// that a run that fails before zero leaves nothing behind.
-struct Cores {
-    shared: Arc<Shared>,
-    threads: Vec<JoinHandle<io::Result<CoreTotals>>>,
-    counters: Vec<Arc<Counters>>,
-    exchanges: Vec<Arc<Exchange>>,
-    ready: Receiver<CoreReady>,
-}
-
-impl Cores {
-    fn start(assignments: &[Assignment], shared: &Arc<Shared>) -> Result<Self, EngineError> {
-        let (sender, ready) = bounded(assignments.len().max(1));
-        let mut cores = Self {
-            shared: Arc::clone(shared),
-            threads: Vec::new(),
-            counters: Vec::new(),
-            exchanges: Vec::new(),
-            ready,
-        };
-        for assignment in assignments {
-            let counters = Arc::new(Counters::new());
-            let exchange = Arc::new(Exchange::new(assignment.core, assignment.log_blocks));
-            cores.counters.push(Arc::clone(&counters));
-            cores.exchanges.push(Arc::clone(&exchange));
-            let (assignment, shared, sender) =
-                (assignment.clone(), Arc::clone(shared), sender.clone());
-            cores.threads.push(spawn(format!("onbeat-core-{}", assignment.core.0), move || {
-                let mut others = Others { shared: &shared, go_on: false };
-                let end = run_core(assignment, &shared, counters, &exchange, &sender);
-                others.go_on = end.is_ok();
-                end
-            })?);
-        }
-        Ok(cores)
-    }
-
-    /// Waits for every core's "ready"; returns what they report together.
-    fn wait_ready(&mut self, watch: &mut dyn Watch) -> Result<Warmed, EngineError> {
-        let mut warmed = Warmed::default();
-        let mut waiting = self.threads.len();
-        while waiting > 0 {
-            if watch.stop() != Stop::No {
-                return Err(EngineError::Stopped);
-            }
-            match self.ready.recv_timeout(TICK) {
-                Ok(ready) => {
-                    waiting -= 1;
-                    warmed::judge(&ready, watch)?;
-                    warmed.add(ready);
-                }
-                // A core that ends before it is ready has failed.
-                Err(_) if self.threads.iter().any(JoinHandle::is_finished) => {
-                    self.stop_now();
-                    self.join()?;
-                    return Err(EngineError::Run("a core ended before the start".into()));
-                }
-                Err(_) => {}
-            }
-        }
-        Ok(warmed)
-    }
-
-    fn all_finished(&self) -> bool {
-        self.threads.iter().all(JoinHandle::is_finished)
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        Snapshot::of(self.counters.iter().map(Arc::as_ref))
-    }
-
-    fn stop_now(&self) {
-        self.shared.stop.store(Stop::Now as u8, Ordering::Relaxed);
-    }
-
-    /// Waits for every core's end; the first failure is told once all have ended.
-    fn join(&mut self) -> Result<Vec<CoreTotals>, EngineError> {
-        let ends: Vec<_> = self.threads.drain(..).map(JoinHandle::join).collect();
-        ends.into_iter()
-            .map(|end| match end {
-                Ok(result) => result.map_err(|source| EngineError::Io {
-                    action: "run a pacing core",
-                    path: None,
-                    source,
-                }),
-                Err(_panic) => Err(EngineError::Run("a pacing core panicked".into())),
-            })
-            .collect()
-    }
-}
-
-/// What the other cores do when one ends: a core that fails, or panics, stops the run, because the
-/// rest of its part of the plan will not be sent.
-struct Others<'a> {
-    shared: &'a Shared,
-    go_on: bool,
-}
-
-impl Drop for Others<'_> {
-    fn drop(&mut self) {
-        if !self.go_on {
-            self.shared.stop.fetch_max(Stop::Drain as u8, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Drop for Cores {
-    fn drop(&mut self) {
-        if !self.threads.is_empty() {
-            self.stop_now();
-            let _ = self.join();
-        }
-    }
-}
-
-/// What the warm-up of all cores came to.
-#[derive(Debug, Default)]
-struct Warmed {
-    /// The largest wake-up error.
-    wake_error_ns: i64,
-    /// Connections opened over TLS, and those of them whose session resumed an earlier one.
-    secured: u32,
-    resumed: u32,
-    /// What came of asking for real-time scheduling; a refusal, if any core met one.
-    realtime: Option<Realtime>,
-}
-
-impl Warmed {
-    fn add(&mut self, ready: CoreReady) {
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        self.wake_error_ns = self.wake_error_ns.max(ready.wake_error_ns);
-        self.secured = self.secured.saturating_add(count(ready.secured));
-        self.resumed = self.resumed.saturating_add(count(ready.resumed));
-        if matches!(self.realtime, None | Some(Realtime::First)) {
-            self.realtime = ready.realtime;
-        }
-    }
-}
-
 fn spawn<T: Send + 'static>(
     name: String,
     body: impl FnOnce() -> T + Send + 'static,
@@ -538,33 +402,4 @@ fn spawn<T: Send + 'static>(
         path: None,
         source,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::progress::Quiet;
-    use crate::replayer::transitions::{burst, job};
-
-    #[test]
-    fn a_core_that_fails_before_zero_ends_those_that_wait() {
-        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-        let (healthy, shared) = job(&listener, &burst(3));
-        let failing = Assignment { cpu: Some(u16::MAX), ..healthy.clone() };
-        // The failing one last: whoever waits for the first one first waits forever.
-        let mut cores = Cores::start(&[healthy, failing], &shared).expect("threads");
-        let error = cores.wait_ready(&mut Quiet::default()).expect_err("no such CPU");
-        assert!(error.to_string().contains("run a pacing core"), "{error}");
-        assert!(cores.threads.is_empty(), "and none is left");
-    }
-
-    #[test]
-    fn a_core_that_fails_stops_the_run() {
-        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-        let (healthy, shared) = job(&listener, &burst(3));
-        let failing = Assignment { cpu: Some(u16::MAX), ..healthy };
-        let mut cores = Cores::start(&[failing], &shared).expect("threads");
-        assert!(cores.join().is_err());
-        assert_eq!(shared.stop(), Stop::Drain);
-    }
 }

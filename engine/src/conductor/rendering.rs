@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Others, spawn};
+use super::cores::Others;
+use super::spawn;
 use crate::error::EngineError;
 use crate::render::{Renderer, Step};
 use crate::replayer::{Shared, Stop};

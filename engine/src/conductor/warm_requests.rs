@@ -16,7 +16,7 @@ use onbeat_shared::units::CoreIndex;
 
 use super::patience::Patience;
 use super::writer::Writer;
-use super::{Cores, Live, Watch, affinity, perform_logged};
+use super::{Cores, Live, Watch, affinity, perform, write_beside};
 use crate::clock::unix_ns;
 use crate::error::EngineError;
 use crate::plan::Plan;
@@ -67,9 +67,15 @@ pub fn send(
     // A log in memory, which says of these requests what a run's log says of its own.
     let begun = Writer::begin(Vec::new(), &manifest, &plan, &PrefixRows::default());
     let writer = begun.expect("memory takes everything");
-    let watched = (None, &manifest, Patience::default(), Live::default());
-    let (writer, performed) = perform_logged(writer, &mut cores, &shared, watched, watch)?;
-    if performed?.interrupted {
+    let live = Live::default();
+    let (scribe, own) = write_beside(writer, &cores, &live)?;
+    let watched = (None, &manifest, Patience::default(), live);
+    let performed = perform(&mut cores, &shared, &own, watched, watch);
+    let writer = scribe.end()?;
+    if let Some(failure) = performed.failure {
+        return Err(failure);
+    }
+    if performed.interrupted {
         return Err(EngineError::Stopped);
     }
     let run = Run::read(&writer.into_inner())

@@ -126,7 +126,7 @@ impl Report {
 pub fn glance(cpus: &[u16]) -> Report {
     let facts = Facts::read(Path::new("/"), cpus);
     let mut findings = checks::of_facts(&facts, cpus, None);
-    let (driver, refusal) = DriverKind::probe();
+    let (driver, refusal) = DriverKind::probe(1);
     findings.push(checks::system::io_uring(driver, refusal.as_deref(), &facts));
     Report { schema_version: SCHEMA_VERSION, cpus: cpus.to_vec(), measured: false, findings }
 }
@@ -137,7 +137,7 @@ pub fn glance(cpus: &[u16]) -> Report {
 pub fn examine(cpus: &[u16]) -> Report {
     let root = Path::new("/");
     let facts = Facts::read(root, cpus);
-    let (driver, refusal) = DriverKind::probe();
+    let (driver, refusal) = DriverKind::probe(1);
     let measured = match cpus.last() {
         Some(&cpu) => measure::on_cpu(cpu, driver),
         None => Err("no CPU may be used".to_owned()),

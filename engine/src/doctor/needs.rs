@@ -18,6 +18,8 @@ pub struct Needs {
     pub is_guess: bool,
     /// Descriptors beside connections.
     pub other_files: u64,
+    /// Pacing cores, each of which needs a connection at least.
+    pub cores: u64,
     /// Local ports towards the server that takes the most of them; `None`: none takes any.
     pub ports: Option<u64>,
     /// Addresses of ours that connections leave from.
@@ -80,9 +82,24 @@ pub fn told(finding: &Finding) -> Option<String> {
     Some(format!("{}{command}{help}", finding.found))
 }
 
-/// Bytes of the log that a plan is sure to write and the disk has no room for, in words.
+/// What a run is sure to fail for, in words: files without which a core has no connection, and
+/// bytes of the log that are written in any case.
 #[must_use]
 pub fn refusal(needs: &Needs, room: &Room) -> Option<String> {
+    if let Some(limit) = room.files.filter(|&limit| limit < needs.other_files + needs.cores) {
+        let connections = needs.connections.max(needs.cores);
+        let needed = needs.other_files.saturating_add(connections);
+        return Some(format!(
+            "the limit on open files is {}, which leaves room for less than a connection on each \
+             of {}; this run needs {} with {}{}; nothing was sent; to raise it: {}",
+            grouped(limit),
+            counted(needs.cores, "core"),
+            grouped(needed),
+            if needs.is_guess { "about " } else { "up to " },
+            counted(connections, "connection"),
+            raise_files(needed, room.files_most)
+        ));
+    }
     let free = room.disk.filter(|&free| free < needs.log_least)?;
     Some(format!(
         "the run log needs {} for its plan and its requests' ends alone, and {} has {} left; \
@@ -150,8 +167,9 @@ fn ports(needs: &Needs, room: &Room) -> Finding {
         return fact(Finding::new(CHECK, Level::Ok, words));
     }
     let words = format!(
-        "this run needs {} to one server, and {} of this host {} {}; requests beyond them would \
+        "this run needs {}{} to one server, and {} of this host {} {}; requests beyond them would \
          find none",
+        if needs.is_guess { "about " } else { "" },
         counted(needed, "local port"),
         if addresses == 1 { "1 address".to_owned() } else { format!("{addresses} addresses") },
         if addresses == 1 { "has" } else { "have" },
@@ -317,6 +335,18 @@ mod tests {
         let full = Room { disk: Some(4_096), ..room() };
         let words = refusal(&needs(), &full).expect("it cannot end well");
         assert!(words.contains("1 MiB") && words.contains("has 4 KiB left"), "{words}");
+    }
+
+    #[test]
+    fn a_core_without_a_connection_is_refused_with_all_that_the_run_needs() {
+        let needs = Needs { cores: 3, connections: 40, other_files: 80, ..Needs::default() };
+        let tight = Room { files: Some(82), ..Room::default() };
+        let words = refusal(&needs, &tight).expect("two connections for three cores");
+        for part in ["is 82,", "3 cores", "needs 120", "--nofile=120:120", "nothing was sent"] {
+            assert!(words.contains(part), "{part} is not in: {words}");
+        }
+        let enough = Room { files: Some(83), ..Room::default() };
+        assert_eq!(refusal(&needs, &enough), None);
     }
 
     #[test]

@@ -210,19 +210,17 @@ pub fn quota_of(quota_us: &str, period_us: &str) -> Option<f64> {
 /// `cpu` one.
 #[must_use]
 pub fn control_groups(text: &str) -> (Option<&str>, Option<&str>) {
-    let (mut unified, mut older) = (None, None);
-    for line in text.lines() {
-        let mut parts = line.splitn(3, ':');
-        let (Some(_), Some(names), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
-            continue;
-        };
-        if names.is_empty() {
-            unified = Some(path);
-        } else if names.split(',').any(|name| name == "cpu") {
-            older = Some(path);
-        }
-    }
-    (unified, older)
+    (control_group(text, ""), control_group(text, "cpu"))
+}
+
+/// The group of one controller in the older hierarchies; of no name in the unified one.
+#[must_use]
+pub fn control_group<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (_number, rest) = line.split_once(':')?;
+        let (names, path) = rest.split_once(':')?;
+        names.split(',').any(|name| name == controller).then_some(path)
+    })
 }
 
 #[cfg(test)]
@@ -278,7 +276,10 @@ mod tests {
         assert_eq!(swap_used_bytes("Filename Type Size Used Priority\n"), Some(0));
         let swaps = "Filename Type Size Used Priority\n/a partition 90 4 -2\n/b file 90 6 -3\n";
         assert_eq!(swap_used_bytes(swaps), Some(10_240));
-        assert_eq!(control_groups("4:cpu,cpuacct:/a:b\n0::/c\n"), (Some("/c"), Some("/a:b")));
+        let text = "4:cpu,cpuacct:/a:b\n9:memory:/m\n0::/c\n";
+        assert_eq!(control_groups(text), (Some("/c"), Some("/a:b")));
+        assert_eq!(control_group(text, "memory"), Some("/m"));
+        assert_eq!(control_group(text, "pids"), None);
     }
 
     #[test]

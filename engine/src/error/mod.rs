@@ -4,10 +4,12 @@
 //! or flag it came from and gets an exit code. Server misbehaviour is never an error: it is an
 //! outcome in the log. This file does not print.
 
+pub(crate) mod lacking;
 pub mod output;
 
 use std::fmt;
 use std::io;
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use onbeat_shared::foreign::shown_path;
@@ -62,16 +64,23 @@ impl fmt::Display for EngineError {
             Self::Usage(words) | Self::Input(words) | Self::Run(words) => out.write_str(words),
             Self::Stopped => out.write_str("stopped before anything was sent"),
             Self::Io { action, path: Some(path), source } => {
-                let step = next_step(source);
+                let step = next_step(action, source);
                 write!(out, "could not {action} {}: {source}{step}", shown_path(path))
             }
-            Self::Io { action, path: None, source } => write!(out, "could not {action}: {source}"),
+            Self::Io { action, path: None, source } => {
+                let step = lacking::step(action, source);
+                let step = step.map_or_else(String::new, |words| format!("; {words}"));
+                write!(out, "could not {action}: {source}{step}")
+            }
         }
     }
 }
 
-/// What to do about a file that cannot be read, where the system's words do not say it.
-pub(crate) fn next_step(error: &io::Error) -> &'static str {
+/// What to do about a file that `action` failed on, where the system's words do not say it.
+pub(crate) fn next_step(action: &str, error: &io::Error) -> Cow<'static, str> {
+    if let Some(words) = lacking::step(action, error) {
+        return format!("; {words}").into();
+    }
     match error.kind() {
         io::ErrorKind::NotFound => {
             "; check the name, and from which folder onbeat was started, or give the whole path"
@@ -83,6 +92,7 @@ pub(crate) fn next_step(error: &io::Error) -> &'static str {
     }
 }
 
+    .into()
 impl std::error::Error for EngineError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use onbeat_shared::counted::grouped;
 use onbeat_shared::foreign::shown_path;
 
-use super::EngineError;
+use super::{EngineError, lacking};
 
 /// Most bytes of a file's name: what Linux and nearly every file system allow.
 const NAME_BYTES_MAX: usize = 255;
@@ -79,6 +79,7 @@ pub fn refused(action: &'static str, path: &Path, error: io::Error) -> EngineErr
     let not_a_folder =
         path.ancestors().skip(1).find(|above| fs::metadata(above).is_ok_and(|meta| !meta.is_dir()));
     let name = path.file_name().map_or(0, |name| name.len());
+    let lacking = lacking::step(action, &error);
     let words = match error.kind() {
         Kind::NotFound if !folder.is_dir() && not_a_folder.is_none() => format!(
             "there is no folder {place}; make it first (mkdir -p {place}), or name a file elsewhere"
@@ -101,6 +102,7 @@ pub fn refused(action: &'static str, path: &Path, error: io::Error) -> EngineErr
         Kind::StorageFull | Kind::QuotaExceeded => {
             format!("there is no room ({error}); make room, or name a place on another disk")
         }
+        _ if lacking.is_some() => format!("{error}; {}", lacking.unwrap_or_default()),
         _ if name > NAME_BYTES_MAX => format!(
             "its name has {} bytes, and a name has at most {NAME_BYTES_MAX}; name it shorter",
             grouped(name as u64)
@@ -120,6 +122,8 @@ fn folder_of(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use rustix::io::Errno;
+
     use super::*;
 
     /// What is said of a place below a folder that has a file `file` and a link `link` to it.
@@ -173,6 +177,15 @@ mod tests {
         assert!(words(io::ErrorKind::StorageFull).contains("make room"));
         assert!(words(io::ErrorKind::ReadOnlyFilesystem).contains("/some is read-only"));
         assert!(words(io::ErrorKind::PermissionDenied).contains("may not write in /some"));
+        for (errno, command) in [
+            (Errno::MFILE, "sudo prlimit --nofile="),
+            (Errno::NFILE, "sudo sysctl -w fs.file-max="),
+            (Errno::FBIG, "sudo prlimit --fsize=unlimited"),
+            (Errno::NOSPC, "make room"),
+        ] {
+            let words = refused("create", path, errno.into()).to_string();
+            assert!(words.contains(command), "{words}");
+        }
         let words = words(io::ErrorKind::Other);
         assert!(words.starts_with("could not create /some/where: "), "{words}");
         assert!(words.ends_with("; name a place elsewhere"), "{words}");

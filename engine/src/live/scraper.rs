@@ -161,7 +161,7 @@ impl Asking {
         let reply = ask(way, question, PATIENCE_NS, &mut || goes_on());
         let end_ns = monotonic_ns();
         let status = reply.as_ref().ok().map(|reply| reply.status);
-        let found = reply.and_then(|reply| match reply.status {
+        let found = reply.map_err(|none| none.words).and_then(|reply| match reply.status {
             200 => read(&String::from_utf8_lossy(&reply.body), secrets, parts),
             status => Err(format!("answered {status}")),
         });

@@ -10,6 +10,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use crossbeam::channel::bounded;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,6 +21,7 @@ use super::figures::Figures;
 use super::page::{CONTENT_TYPE, page};
 use crate::clock::monotonic_ns;
 use crate::error::EngineError;
+use crate::net::shortage::Shortage;
 use crate::replayer::affinity;
 
 /// Connections at once; who comes on top is sent away.
@@ -32,6 +34,8 @@ const HEADERS_MAX: usize = 64;
 const PATIENCE_NS: i64 = 2_000_000_000;
 /// How often the thread looks whether it is to end.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// How long somebody waits who could not be taken in, until it is tried again.
+const REST: Duration = Duration::from_millis(100);
 
 /// A port that nobody is answered on yet.
 #[derive(Debug)]
@@ -131,7 +135,10 @@ fn answer(listener: &TcpListener, figures: &Figures, stop: &AtomicBool) {
         if wait(listener, &connections).is_err() {
             return;
         }
-        accept(listener, &mut connections);
+        if !accept(listener, &mut connections) {
+            #[expect(clippy::disallowed_methods, reason = "nothing is timed on this thread")]
+            std::thread::sleep(REST);
+        }
         let now_ns = monotonic_ns();
         connections.retain_mut(|connection| {
             connection.until_ns > now_ns && connection.go_on(figures).unwrap_or(false)
@@ -153,8 +160,14 @@ fn wait(listener: &TcpListener, connections: &[Connection]) -> io::Result<()> {
     }
 }
 
-fn accept(listener: &TcpListener, connections: &mut Vec<Connection>) {
-    while let Ok((mut stream, _)) = listener.accept() {
+/// Takes in who waits; `false` when somebody cannot be taken in for something that is lacking here:
+/// they go on waiting, and the listener would be found ready without end.
+fn accept(listener: &TcpListener, connections: &mut Vec<Connection>) -> bool {
+    loop {
+        let mut stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) => return Shortage::of(&error).is_none(),
+        };
         if stream.set_nonblocking(true).is_err() {
             continue;
         }
@@ -277,8 +290,6 @@ fn answer_of(status: &str, more: &str, body: &str, only_head: bool) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn serving() -> Serving {

@@ -7,13 +7,12 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use onbeat_shared::foreign::shown;
-
 use super::reach::{flush, probe};
-use super::shortage::told;
-use super::tls::{Phase, Session};
+use super::shortage::{Shortage, told};
+use super::tls::{Fault, Phase, Session};
 use super::way::Way;
 use crate::clock::monotonic_ns;
+use crate::error::EngineError;
 
 /// Most bytes of an answer: lists of models are short.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -31,43 +30,77 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
+/// Why there is no reply.
+#[derive(Debug)]
+pub struct NoReply {
+    /// What went wrong.
+    pub words: String,
+    /// What is lacking here, if the server is not to blame.
+    pub shortage: Option<Shortage>,
+}
+
+impl From<String> for NoReply {
+    fn from(words: String) -> Self {
+        Self { words, shortage: None }
+    }
+}
+
+impl From<io::Error> for NoReply {
+    fn from(error: io::Error) -> Self {
+        Self { words: told(&error), shortage: Shortage::of(&error) }
+    }
+}
+
+impl From<Fault> for NoReply {
+    fn from(fault: Fault) -> Self {
+        fault.to_string().into()
+    }
+}
+
+impl NoReply {
+    /// The end of a run that cannot begin for it, if it is this host's own doing.
+    #[must_use]
+    pub fn ours(&self) -> Option<EngineError> {
+        self.shortage?;
+        Some(EngineError::Run(format!("could not connect to the server: {}", self.words)))
+    }
+}
+
 /// Sends `request`, a whole HTTP/1.1 request that asks for the connection to be closed, and reads
 /// the answer. Gives up after `patience_ns`, or as soon as `go_on` says no.
 ///
 /// # Errors
-/// What went wrong, in words.
+/// What went wrong, in words, and whose doing it is.
 pub fn ask(
     way: &Way,
     request: &[u8],
     patience_ns: i64,
     go_on: &mut dyn FnMut() -> bool,
-) -> Result<Reply, String> {
-    let words = |error: io::Error| error.to_string();
+) -> Result<Reply, NoReply> {
     let until_ns = monotonic_ns().saturating_add(patience_ns);
-    let socket = probe(way, 0).map_err(|error| told(&error.into()))?;
+    let socket = probe(way, 0).map_err(io::Error::from)?;
     // Whatever kind of stream socket it is: it is read from and written to.
     let mut stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(GLANCE)).map_err(words)?;
-    let mut session = way.tls.as_ref().map(|client| client.begin()).transpose();
-    let session = session.as_mut().map_err(|fault| fault.to_string())?;
-    let mut conversation = Conversation { session: session.take(), answer: Vec::new() };
+    stream.set_read_timeout(Some(GLANCE))?;
+    let session = way.tls.as_ref().map(|client| client.begin()).transpose()?;
+    let mut conversation = Conversation { session, answer: Vec::new() };
     conversation.send(&mut stream, request)?;
     loop {
         if let Some(reply) = reply_of(&conversation.answer, false)? {
             return Ok(reply);
         }
         if !go_on() {
-            return Err("given up".to_owned());
+            return Err("given up".to_owned().into());
         }
         if monotonic_ns() >= until_ns {
-            return Err(format!("no answer within {:.1} s", patience_ns as f64 / 1e9));
+            return Err(format!("no answer within {:.1} s", patience_ns as f64 / 1e9).into());
         }
         if conversation.answer.len() > ANSWER_BYTES_MAX {
-            return Err("the answer is longer than 4 MiB".to_owned());
+            return Err("the answer is longer than 4 MiB".to_owned().into());
         }
         if !conversation.receive(&mut stream, request)? {
             let whole = reply_of(&conversation.answer, true)?;
-            return whole.ok_or_else(|| "closed before the answer was whole".to_owned());
+            return whole.ok_or_else(|| "closed before the answer was whole".to_owned().into());
         }
     }
 }
@@ -80,15 +113,15 @@ struct Conversation {
 
 impl Conversation {
     /// Sends the request, or what comes before it.
-    fn send(&mut self, stream: &mut TcpStream, request: &[u8]) -> Result<(), String> {
+    fn send(&mut self, stream: &mut TcpStream, request: &[u8]) -> io::Result<()> {
         match &mut self.session {
-            None => stream.write_all(request).map_err(|error| error.to_string()),
-            Some(session) => flush(stream, session).map_err(|error| error.to_string()),
+            None => stream.write_all(request),
+            Some(session) => flush(stream, session),
         }
     }
 
     /// One read; `false` at the end.
-    fn receive(&mut self, stream: &mut TcpStream, request: &[u8]) -> Result<bool, String> {
+    fn receive(&mut self, stream: &mut TcpStream, request: &[u8]) -> Result<bool, NoReply> {
         let mut buffer = [0; 16_384];
         let count = match stream.read(&mut buffer) {
             Ok(count) => count,
@@ -96,7 +129,7 @@ impl Conversation {
                 io::ErrorKind::WouldBlock
                 | io::ErrorKind::TimedOut
                 | io::ErrorKind::Interrupted => return Ok(true),
-                _ => return Err(error.to_string()),
+                _ => return Err(error.into()),
             },
         };
         let Some(session) = &mut self.session else {
@@ -108,11 +141,11 @@ impl Conversation {
         }
         let before = session.phase();
         let phase = session.receive(&buffer[..count], &mut self.answer);
-        let after = phase.map_err(|fault| fault.to_string())?;
+        let after = phase?;
         if before == Phase::Handshake && after == Phase::Open {
-            session.seal(request).map_err(|fault| fault.to_string())?;
+            session.seal(request)?;
         }
-        flush(stream, session).map_err(|error| error.to_string())?;
+        flush(stream, session)?;
         Ok(after != Phase::Closed)
     }
 }
@@ -140,7 +173,7 @@ fn reply_of(mut bytes: &[u8], ended: bool) -> Result<Option<Reply>, String> {
             let length: usize = length
                 .trim()
                 .parse()
-                .map_err(|_no_number| format!("Content-Length is {}", shown(&length)))?;
+                .map_err(|_no_number| "its Content-Length is no number".to_owned())?;
             rest.get(..length).map(<[u8]>::to_vec)
         } else {
             ended.then(|| rest.to_vec())
@@ -196,5 +229,8 @@ mod tests {
         assert_eq!(reply(closing, false), None);
         assert_eq!(reply(closing, true), Some((503, "later".to_owned())));
         assert!(reply_of(b"SSH-2.0-server\r\n", false).is_err());
+        let wrong = b"HTTP/1.1 200 OK\r\nContent-Length: hunter2\r\n\r\n";
+        let words = reply_of(wrong, false).expect_err("no number");
+        assert_eq!(words, "its Content-Length is no number", "it may be anything");
     }
 }

@@ -6,6 +6,7 @@
 //! Blocks, for three seconds an address at most. What it finds out is the [`Way`] that the cores
 //! then take; what it cannot find is said in words that name the option, and nothing has been sent.
 
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -72,8 +73,12 @@ pub fn reach(target: &Target, options: &WayOptions) -> Result<Reached, EngineErr
         None => reach_tcp(target, &options.local_addresses)?,
     };
     let Some(mut client) = client else { return Ok(Reached { way, tls: None }) };
-    let facts = greet(socket, &client)
-        .map_err(|fault| EngineError::Run(format!("{target} ({}): {fault}", way.peer)))?;
+    let facts = greet(socket, &client).map_err(|fault| {
+        EngineError::Run(match fault.class.is_client_side() {
+            true => format!("could not connect to the server: {fault}"),
+            false => format!("{target} ({}): {fault}", way.peer),
+        })
+    })?;
     client.settle();
     way.tls = Some(client);
     Ok(Reached { way, tls: Some(facts) })
@@ -108,8 +113,11 @@ fn greet(socket: Option<OwnedFd>, client: &Client) -> Result<tls::Facts, Fault> 
 
 pub(super) fn flush(stream: &mut TcpStream, session: &mut Session) -> io::Result<()> {
     while !session.ready().is_empty() {
-        let count = stream.write(session.ready())?;
-        session.left(count);
+        match stream.write(session.ready()) {
+            Ok(count) => session.left(count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }
@@ -197,7 +205,7 @@ fn reach_tcp(target: &Target, local: &[IpAddr]) -> Result<Found, EngineError> {
         is_ours(own)?;
     }
     let usable = usable(&addresses, local)?;
-    let mut last = None;
+    let mut refusals = Vec::new();
     for address in usable {
         let way = Way { local: local.to_vec(), ..Way::to(Peer::Tcp(address)) };
         let probes = (0..local.len().max(1))
@@ -209,22 +217,50 @@ fn reach_tcp(target: &Target, local: &[IpAddr]) -> Result<Found, EngineError> {
                 if let Some(ours) = of_every_address(error) {
                     return Err(ours);
                 }
-                // A family that this host does not have tells less than any other refusal.
-                if last.is_none() || Shortage::of(&error.into()).is_none() {
-                    last = Some((address, own, io::Error::from(error)));
-                }
+                refusals.push(Refusal { address, own, error: error.into() });
             }
         }
     }
-    let (address, own, error) = last.expect("a resolved name has an address");
-    if let Some(shortage) = Shortage::of(&error) {
-        return Err(shortage.error(&error));
+    Err(refused(target, &refusals))
+}
+
+/// An address that accepts no connection.
+struct Refusal {
+    address: SocketAddr,
+    own: Option<IpAddr>,
+    error: io::Error,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.address)?;
+        if let Some(own) = self.own {
+            write!(out, " from --local-address {own}")?;
+        }
+        write!(out, ": {}", self.error)
     }
-    let from = own.map_or_else(String::new, |own| format!(" from --local-address {own}"));
-    Err(EngineError::Run(format!(
-        "{target} does not accept connections ({address}{from}: {error}). Is the server running, \
-         and is --url right?"
-    )))
+}
+
+/// The end of a run whose server was not reached at any of its addresses.
+fn refused(target: &Target, refusals: &[Refusal]) -> EngineError {
+    /// A name that has more is likely a whole cluster's.
+    const SHOWN: usize = 4;
+    let ours = |refusal: &&Refusal| Shortage::of(&refusal.error).is_some();
+    // A family that this host does not have tells less than any other refusal.
+    let (ours, theirs): (Vec<_>, Vec<_>) = refusals.iter().partition(ours);
+    if let (true, Some(first)) = (theirs.is_empty(), ours.first())
+        && let Some(shortage) = Shortage::of(&first.error)
+    {
+        return shortage.error(&first.error);
+    }
+    let mut all: Vec<String> = theirs.iter().take(SHOWN).map(ToString::to_string).collect();
+    if theirs.len() > SHOWN {
+        all.push(format!("and {} more", theirs.len() - SHOWN));
+    }
+    EngineError::Run(format!(
+        "{target} does not accept connections ({}). Is the server running, and is --url right?",
+        all.join("; ")
+    ))
 }
 
 /// The server's addresses that can be reached from ours: of the same family.
@@ -292,6 +328,20 @@ mod tests {
     use super::*;
 
     fn words<T>(result: Result<T, EngineError>) -> String {
+    /// Signals do not come more often than that.
+    const TRIES: usize = 5;
+    let mut connected = Err(Errno::INTR);
+    for _ in 0..TRIES {
+        connected = connect_once(way, turn);
+        // A process that was stopped meanwhile, or got a signal: that says nothing of the server.
+        if connected.as_ref().err() != Some(&Errno::INTR) {
+            break;
+        }
+    }
+    connected
+}
+
+fn connect_once(way: &Way, turn: usize) -> Result<OwnedFd, Errno> {
         match result {
             Ok(_) => "fine".to_owned(),
             Err(error) => error.to_string(),
@@ -338,3 +388,30 @@ mod tests {
         assert!(unix_words(Errno::ACCESS).contains("permission denied"));
     }
 }
+    #[test]
+    fn a_server_of_several_addresses_is_blamed_with_all_that_refused() {
+        let target = Target::parse("http://host:9").expect("a URL");
+        let refusal = |address: &str, error: Errno| {
+            let address = address.parse().expect("literal");
+            Refusal { address, own: None, error: error.into() }
+        };
+        let told = |all: &[Refusal]| refused(&target, all).to_string();
+        let both = told(&[
+            refusal("127.0.0.1:9", Errno::CONNREFUSED),
+            refusal("[::1]:9", Errno::TIMEDOUT),
+        ]);
+        assert!(both.contains("(127.0.0.1:9: Connection refused"), "{both}");
+        assert!(both.contains("; [::1]:9: Connection timed out"), "{both}");
+        let one = told(&[
+            refusal("[::1]:9", Errno::ADDRNOTAVAIL),
+            refusal("127.0.0.1:9", Errno::CONNREFUSED),
+        ]);
+        assert!(!one.contains("[::1]") && one.contains("127.0.0.1:9: Connection refused"), "{one}");
+        let ours = told(&[refusal("[::1]:9", Errno::ADDRNOTAVAIL)]);
+        assert!(ours.contains("ip_local_port_range") && !ours.contains("Is the server"), "{ours}");
+        let many: Vec<_> =
+            (1..=7).map(|n| refusal(&format!("10.0.0.{n}:9"), Errno::CONNREFUSED)).collect();
+        let many = told(&many);
+        assert!(many.contains("10.0.0.4:9: ") && many.contains("; and 3 more)"), "{many}");
+        assert!(!many.contains("10.0.0.5"), "{many}");
+    }

@@ -9,9 +9,9 @@ use std::io;
 use onbeat_shared::log::outcome::Class;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
 
 use crate::error::EngineError;
+use crate::error::lacking::{self, FILES_MANY, doubled};
 
 /// What is lacking on our side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +29,6 @@ pub enum Shortage {
     /// A rule of this host.
     Forbidden,
 }
-
-/// Open files that no run here has needed more of; the kernel allows a process as many unless
-/// `fs.nr_open` says otherwise.
-const FILES_MANY: u64 = 1 << 20;
 
 impl Shortage {
     /// What is lacking here, if that is why a connection failed.
@@ -79,21 +75,9 @@ impl Shortage {
     #[must_use]
     pub fn words(self) -> String {
         match self {
-            Self::Descriptors => {
-                let limit = getrlimit(Resource::Nofile).current;
-                let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
-                format!(
-                    "this process has reached its limit{limit} on open files, and the server is \
-                     not to blame; to raise it: sudo prlimit --nofile={FILES_MANY}:{FILES_MANY} \
-                     --pid $$"
-                )
-            }
+            Self::Descriptors => format!("the server is not to blame: {}", lacking::files()),
             Self::HostDescriptors => {
-                let more = doubled("fs/file-max").unwrap_or_else(|| (FILES_MANY * 4).to_string());
-                format!(
-                    "this host has no file descriptor left for anybody, and the server is not to \
-                     blame; to raise their number: sudo sysctl -w fs.file-max={more}"
-                )
+                format!("the server is not to blame: {}", lacking::host_files())
             }
             Self::Ports => format!(
                 "no local port is left for another connection to this server{}, or this host has \
@@ -139,15 +123,6 @@ impl Shortage {
 pub fn told(error: &io::Error) -> String {
     Shortage::of(error)
         .map_or_else(|| error.to_string(), |shortage| format!("{error}: {}", shortage.words()))
-}
-
-/// The numbers of a kernel's setting, each doubled.
-fn doubled(setting: &str) -> Option<String> {
-    let text = std::fs::read_to_string(format!("/proc/sys/{setting}")).ok()?;
-    // The kernel's own numbers have a sign.
-    let double = |word: &str| Some(word.parse::<i64>().ok()?.saturating_mul(2).to_string());
-    let numbers: Option<Vec<String>> = text.split_whitespace().map(double).collect();
-    numbers.filter(|numbers| !numbers.is_empty()).map(|numbers| numbers.join(" "))
 }
 
 fn range() -> Option<String> {

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::clock::monotonic_ns;
 use crate::conductor::Watch;
 use crate::error::EngineError;
-use crate::net::ask::{Reply, ask};
+use crate::net::ask::{NoReply, Reply, ask};
 use crate::net::reach::{addresses, reach};
 use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
@@ -90,25 +90,31 @@ pub fn wait<'a>(
 
 /// The name of the model, asked for along `way` to `target`; `None` when the user gave it or the
 /// server does not say, which is told.
+///
+/// # Errors
+/// When it could not be asked for something that is lacking here.
 pub fn model(
     readiness: &Readiness,
     target: &Target,
     way: &Way,
     requests: &RenderOptions,
     watch: &mut dyn Watch,
-) -> Option<String> {
+) -> Result<Option<String>, EngineError> {
     if !readiness.ask_model {
-        return None;
+        return Ok(None);
     }
-    let question = question(target, requests, None);
+    let question = question(target, requests, None).map_err(NoReply::from);
     let reply = question
         .and_then(|question| ask(way, &question, ANSWER_NS, &mut || watch.stop() == Stop::No));
+    if let Some(ours) = reply.as_ref().err().and_then(NoReply::ours) {
+        return Err(ours);
+    }
     let secrets = requests.secrets();
-    let found = reply.and_then(|reply| models::of(&reply, &secrets));
+    let found = reply.map_err(|none| none.words).and_then(|reply| models::of(&reply, &secrets));
     let found = found.map_err(|words| scrubbed(words, &secrets));
     match found {
         Ok(names) => {
-            let first = names.first().cloned()?;
+            let Some(first) = names.first().cloned() else { return Ok(None) };
             let name = shown(&first);
             watch.say(&match names.len() {
                 1 => format!("the model is {name}, the only one {target} has"),
@@ -118,7 +124,7 @@ pub fn model(
                     models::listed(&names)
                 ),
             });
-            Some(first)
+            Ok(Some(first))
         }
         Err(words) => {
             watch.say(&format!(
@@ -126,7 +132,7 @@ pub fn model(
                  --model names another",
                 requests.model
             ));
-            None
+            Ok(None)
         }
     }
 }
@@ -265,7 +271,10 @@ impl Server<'_> {
         if self.watch.stop() != Stop::No {
             return Err(NotReady::Ever(EngineError::Stopped));
         }
-        reply.map_err(|words| NotReady::Yet(scrubbed(words, &self.requests.secrets())))
+        reply.map_err(|none| match none.ours() {
+            Some(ours) => NotReady::Ever(ours),
+            None => NotReady::Yet(scrubbed(none.words, &self.requests.secrets())),
+        })
     }
 }
 

@@ -27,7 +27,7 @@ use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::pacer::Alarm;
 use crate::plan::Plan;
 use crate::policy::cancel::Cancellations;
-use crate::policy::deadline::Deadlines;
+use crate::policy::deadline::{Deadlines, Limits};
 use crate::policy::queue::ReadyQueue;
 use crate::policy::reuse::Reuse;
 use crate::policy::session::Sessions;
@@ -41,6 +41,14 @@ const FIRE_MAX: usize = 256;
 /// From one look at a limit that has passed to the next: long enough for the driver to have told
 /// what had arrived.
 pub(super) const LOOK_AGAIN_NS: i64 = 1_000_000;
+
+/// How long nothing may come of an answer that is over by the server's own word (`[DONE]`, an error
+/// status) until its connection is given up: far longer than a last chunk takes behind it, and
+/// short beside what a user would wait for.
+const LINGER_NS: i64 = 2_000_000_000;
+/// The same as a limit.
+const LINGERING: Limits =
+    Limits { connect_ns: None, first_byte_ns: None, idle_ns: Some(LINGER_NS), total_ns: None };
 
 /// The shared handle of a core's tasks. Never borrowed across an await.
 pub(super) type CoreHandle = Rc<RefCell<Core>>;
@@ -57,6 +65,8 @@ pub(super) struct Core {
     /// In a user-driven run, who plays here; the plan's rows are templates then and nothing else.
     pub(super) troupe: Option<Box<Troupe>>,
     pub(super) deadlines: Deadlines,
+    /// The connections whose answers are over by the server's own word, but not by their framing.
+    pub(super) lingering: Deadlines,
     /// The requests that the plan cancels, once they have left.
     pub(super) cancellations: Cancellations,
     /// The schedule's zero on the monotonic clock; set at the start barrier.
@@ -142,6 +152,7 @@ impl Core {
         Rc::new_cyclic(|handle| {
             RefCell::new(Self {
                 deadlines: Deadlines::new(&assignment.limits, slots),
+                lingering: Deadlines::new(&LINGERING, slots),
                 cancellations: Cancellations::new(cancelled),
                 idle: assignment.ways.iter().map(|_| Idle::new(slots)).collect(),
                 reuse,
@@ -239,6 +250,7 @@ impl Core {
             self.sink.push(&record);
         }
         self.deadlines = Deadlines::new(&self.assignment.limits, self.slots.capacity());
+        self.lingering = Deadlines::new(&LINGERING, self.slots.capacity());
     }
 
     // ---- the run ----
@@ -401,6 +413,7 @@ impl Core {
     /// Ends exchanges whose limit has passed and to whom nothing has come meanwhile, which takes
     /// several looks; returns whether there is to be another in [`LOOK_AGAIN_NS`].
     pub(super) fn check_limits(&mut self, now: RunNanos) -> bool {
+        self.check_lingering(now);
         let mut again = false;
         while let Some(index) = self.deadlines.pop(now) {
             let slot = &mut self.slots[index as usize];
@@ -425,6 +438,23 @@ impl Core {
         again
     }
 
+    /// Hangs up where nothing more has come of an answer for [`LINGER_NS`] although it was over:
+    /// its outcome is known, and what waits for its end should not wait for the framing.
+    fn check_lingering(&mut self, now: RunNanos) {
+        while let Some(index) = self.lingering.pop(now) {
+            let slot = &mut self.slots[index as usize];
+            let Some(latest) = slot.lingers_since() else { continue };
+            let at = RunNanos(latest.0.saturating_add(LINGER_NS));
+            // What has arrived is read first, however late.
+            let has_news = slot.wire.as_ref().is_some_and(|wire| wire.has_news(false));
+            if at > now || has_news {
+                self.lingering.again(index, at.max(RunNanos(now.0 + LOOK_AGAIN_NS)), now);
+            } else {
+                slot.hang_up();
+            }
+        }
+    }
+
     // ---- the end ----
 
     /// Sends nothing new from now on.
@@ -444,6 +474,23 @@ impl Core {
                 self.doom(index, class);
             }
         }
+    }
+
+    /// The core cannot go on: every request that is in flight ends for a reason of ours, with what
+    /// there is of it, those that are not do not leave, and all of it is handed to the writer.
+    pub(super) fn give_up(&mut self) {
+        self.stop();
+        let now = self.now();
+        for index in 0..self.slots.len() {
+            let index = u32::try_from(index).expect("slots are counted in u32");
+            self.cut_off(index, now);
+        }
+        // What the driver is still asked to read ends with the connections, while there is room.
+        self.hang_up_all();
+        self.give_up_unsent();
+        self.sink.wait_for_room();
+        self.sink.flush();
+        self.counters.set_lost(self.sink.lost_records());
     }
 
     /// Whether a request is on its way.

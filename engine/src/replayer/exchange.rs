@@ -205,7 +205,12 @@ impl Core {
         scribe.write_together();
         if let Some(end) = end {
             self.answered(index, time, &end);
-        } else if first {
+            return;
+        }
+        if slot.reader.settled() {
+            self.lingering.watch(index, time);
+        }
+        if first {
             self.let_go(index);
         }
     }
@@ -269,6 +274,23 @@ impl Core {
             exchange.doomed = Some(class);
         }
         slot.hang_up();
+    }
+
+    /// Ends the exchange of slot `index`, if it has one, without waiting for its connection.
+    pub(super) fn cut_off(&mut self, index: u32, time: RunNanos) {
+        let slot = &self.slots[index as usize];
+        let Some(exchange) = &slot.exchange else { return };
+        // Before a connection is open its reader still holds the answer of the one before it.
+        let is_told = exchange.sent.is_some() && !matches!(slot.state, State::Connecting { .. });
+        if exchange.doomed.is_none() {
+            self.doom(index, Class::ClientOther);
+        }
+        if is_told {
+            self.closed(index, time, true);
+        } else if let Some(exchange) = self.slots[index as usize].exchange.take() {
+            let class = exchange.doomed.unwrap_or(Class::ClientOther);
+            self.finish_exchange(&exchange, time, &unanswered(class));
+        }
     }
 
     fn answered(&mut self, index: u32, time: RunNanos, end: &AnswerEnd) {

@@ -258,7 +258,11 @@ async fn life(
     let begun = match zero(&shared, &alarm).await? {
         Some(zero_ns) => {
             core.borrow_mut().start(zero_ns);
-            pace::pace(&core, &alarm, &shared).await?;
+            if let Err(error) = pace::pace(&core, &alarm, &shared).await {
+                // Nobody wakes this core any more: what it knows goes into the log before it ends.
+                core.borrow_mut().give_up();
+                return Err(error);
+            }
             true
         }
         None => false,

@@ -118,7 +118,7 @@ impl Bench {
 }
 
 fn on_both_drivers<F: Future<Output = ()>>(test: impl Fn() -> F) {
-    let (best, _) = DriverKind::probe();
+    let (best, _) = DriverKind::probe(1);
     for driver in [best, DriverKind::Epoll] {
         driver.block_on(test()).expect("the probe built one");
     }

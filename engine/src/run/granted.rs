@@ -4,18 +4,28 @@
 
 use super::Wishes;
 use crate::conductor::{Watch, host, memory_node};
+use crate::error::EngineError;
 use crate::replayer::driver::DriverKind;
 
-/// How sockets are driven: as the user wants, or as the system lets.
-pub(super) fn driver(wanted: Option<DriverKind>, watch: &mut dyn Watch) -> DriverKind {
+/// How the sockets of so many cores are driven: as the user wants, or as the system lets.
+///
+/// # Errors
+/// When what the user wants cannot be had.
+pub(super) fn driver(
+    wanted: Option<DriverKind>,
+    cores: usize,
+    watch: &mut dyn Watch,
+) -> Result<DriverKind, EngineError> {
     if let Some(driver) = wanted {
-        return driver;
+        let refused = |source| EngineError::Io { action: "use the driver", path: None, source };
+        driver.check(cores).map_err(refused)?;
+        return Ok(driver);
     }
-    let (driver, reason) = DriverKind::probe();
+    let (driver, reason) = DriverKind::probe(cores);
     if let Some(reason) = reason {
         watch.say(&format!("{reason}; using epoll instead"));
     }
-    driver
+    Ok(driver)
 }
 
 /// Keeps what the requests need near the pacing cores, if that is wished; what came of it.

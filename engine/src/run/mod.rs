@@ -27,7 +27,7 @@ use crate::clock_state::{self, Trust};
 use crate::conductor::footprint;
 use crate::conductor::log_file::LogFile;
 use crate::conductor::{Conducted, Job, Watch, conduct, host, warm_connections, warm_requests};
-use crate::doctor;
+use crate::doctor::{self, Finding};
 use crate::error::EngineError;
 use crate::live::{self, Listener, LiveOptions, Onlookers, Serving};
 use crate::net::reach::{Reached, reach, resolved};
@@ -208,7 +208,6 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     keep_within(&mut config, &trace, &plan, cpus.len())?;
     digesting.hold(false);
     go_on(watch)?;
-    let driver = granted::driver(config.driver, watch);
     if !config.targets().any(Target::is_secure)
         && let Some(option) = config.way.tls.first_given()
     {
@@ -218,18 +217,20 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     render::settle_lengths(&mut plan, &trace, &shape);
     render::check_turns(&plan, &trace, &shape)?;
     readiness::wait(&config.readiness, config.targets(), &config.way, &shape, watch)?;
+    // What is sure to be too little is said before any server is asked for anything.
+    let needs = needs::check(&config, &plan, cpus.len(), scripts.is_some(), watch)?;
+    let driver = granted::driver(config.driver, cpus.len(), watch)?;
     let reached = reach_all(&config)?;
     go_on(watch)?;
     let way = &reached[0].way;
-    if let Some(model) = readiness::model(&config.readiness, &config.target, way, &shape, watch) {
-        config.render.model = model;
-    }
+    let model = readiness::model(&config.readiness, &config.target, way, &shape, watch)?;
+    config.render.model = model.unwrap_or(config.render.model);
     if scripts.is_some() {
         users::settle_generation(&mut config, watch);
     }
     digesting.note(&config.trace, &mut trace)?;
     let log = LogFile::create(&config.output, config.overwrite)?;
-    let (plan, log) = ((plan, scripts), (log, digesting, cache_curve, prefixes, serving));
+    let (plan, log) = ((plan, scripts, needs), (log, digesting, cache_curve, prefixes, serving));
     let ran = replay(&config, trace, plan, &cpus, driver, reached, log, watch);
     ran.map(|conducted| Ran { log: config.output, conducted, driver })
 }
@@ -290,7 +291,7 @@ type Logged = (LogFile, trace::Digesting, Vec<CacheSize>, PrefixRows, Option<Ser
 fn replay(
     config: &RunConfig,
     trace: Trace,
-    (plan, scripts): (Plan, Option<Arc<Scripts>>),
+    (plan, scripts, needs): (Plan, Option<Arc<Scripts>>, Vec<Finding>),
     cpus: &[u16],
     driver: DriverKind,
     reached: Vec<Reached>,
@@ -306,7 +307,6 @@ fn replay(
         ..config.render.clone()
     };
     let options = options.for_trace(&trace, config.plan.force_min_tokens)?;
-    let needs = needs::check(config, &plan, cpus.len(), scripts.is_some(), watch)?;
     let mut manifest = manifest(config, &trace, &plan, &options, (cpus, driver), &reached);
     manifest.doctor = Some(doctor::glance(cpus).and(needs).json());
     manifest.cache_curve = cache_curve;
@@ -492,15 +492,8 @@ fn assign(
     ways: &[Arc<Way>],
 ) -> Result<Vec<Assignment>, EngineError> {
     let room = usize::try_from(host::connection_room(cpus.len())).unwrap_or(usize::MAX);
-    let room_per_core = room / cpus.len();
-    if room_per_core == 0 {
-        return Err(EngineError::Run(format!(
-            "the limit on open files leaves room for {} on {}; to raise it: {}",
-            counted(room as u64, "connection"),
-            counted(cpus.len() as u64, "core"),
-            host::raise_for(cpus.len(), cpus.len())
-        )));
-    }
+    // There was room for one at least before anything was opened.
+    let room_per_core = (room / cpus.len()).max(1);
     if let Some(most) = config.max_connections.filter(|&most| most < cpus.len()) {
         return Err(EngineError::Usage(format!(
             "--max-connections {most}: each of the {} cores needs one; allow as many, or send from \

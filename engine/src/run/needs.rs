@@ -81,6 +81,7 @@ fn needs(config: &RunConfig, plan: &Plan, cores: usize, by_users: bool) -> Needs
         connections,
         is_guess: !by_users && config.warm_connections.is_none_or(|warm| connections > warm as u64),
         other_files: host::other_files(cores),
+        cores: cores as u64,
         ports: (!is_local).then_some(ports),
         addresses: config.way.local_addresses.len().max(1) as u64,
         log_least: if by_users { 0 } else { rows * REQUEST_LEAST },
@@ -200,17 +201,49 @@ fn memory_left() -> Option<Left> {
         limit: bytes,
     });
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = parse::control_groups(&groups).0.unwrap_or_default().trim_start_matches('/');
-    let number = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let group = |folder: &Path| {
-        let folder = Path::new("/sys/fs/cgroup").join(folder);
-        let (file, now) = (folder.join("memory.max"), folder.join("memory.current"));
-        let (limit, now) = (number(&file)?, number(&now)?);
-        let group = Some(file.display().to_string());
-        Some(Left { bytes: limit.saturating_sub(now), group, limit })
-    };
-    let groups = Path::new(own).ancestors().filter_map(group);
+    let unified = parse::control_groups(&groups).0.map(|own| (&UNIFIED, own));
+    let older = parse::control_group(&groups, "memory").map(|own| (&OLDER, own));
+    let groups = [unified, older].into_iter().flatten().flat_map(|(files, own)| {
+        let own = Path::new(own.trim_start_matches('/'));
+        own.ancestors().filter_map(|group| files.left(&Path::new(files.root).join(group)))
+    });
     host.into_iter().chain(groups).min_by_key(|left| left.bytes)
+}
+
+/// What control groups call their numbers.
+struct GroupFiles {
+    root: &'static str,
+    limit: &'static str,
+    used: &'static str,
+    /// In `memory.stat`: what is used for nothing but to have read it.
+    idle: &'static str,
+}
+
+const UNIFIED: GroupFiles = GroupFiles {
+    root: "/sys/fs/cgroup",
+    limit: "memory.max",
+    used: "memory.current",
+    idle: "inactive_file",
+};
+const OLDER: GroupFiles = GroupFiles {
+    root: "/sys/fs/cgroup/memory",
+    limit: "memory.limit_in_bytes",
+    used: "memory.usage_in_bytes",
+    idle: "total_inactive_file",
+};
+
+impl GroupFiles {
+    /// What the group of this folder has left; `None` if it has no limit.
+    fn left(&self, folder: &Path) -> Option<Left> {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        let number = |text: &str| text.trim().parse::<u64>().ok();
+        let (limit, used) = (number(&read(self.limit)?)?, number(&read(self.used)?)?);
+        let stat = read("memory.stat").unwrap_or_default();
+        let idle = stat.lines().find_map(|line| line.strip_prefix(self.idle)).and_then(number);
+        let group = Some(folder.join(self.limit).display().to_string());
+        let used = used.saturating_sub(idle.unwrap_or(0));
+        Some(Left { bytes: limit.saturating_sub(used), group, limit })
+    }
 }
 
 #[cfg(test)]
@@ -235,6 +268,26 @@ mod tests {
         assert_eq!(ports_of("32768\t60999", ""), Some(28_232));
         assert_eq!(ports_of("100 199", "90,100,150-159"), Some(89));
         assert_eq!(ports_of("none", ""), None);
+    }
+
+    #[test]
+    fn a_control_group_of_either_kind_leaves_what_its_files_do_not_hold() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            fs::write(folder.path().join(name), text).expect("room");
+        };
+        write("memory.stat", "anon 5\ninactive_file 300\ntotal_inactive_file 100\n");
+        write("memory.max", "max\n");
+        write("memory.current", "700\n");
+        assert_eq!(UNIFIED.left(folder.path()), None, "no limit");
+        write("memory.max", "1000\n");
+        let left = UNIFIED.left(folder.path()).expect("a limit");
+        assert_eq!((left.bytes, left.limit), (600, 1_000));
+        assert!(left.group.is_some_and(|group| group.ends_with("/memory.max")));
+        assert_eq!(OLDER.left(folder.path()), None, "the other kind's files");
+        write("memory.limit_in_bytes", "1000\n");
+        write("memory.usage_in_bytes", "950\n");
+        assert_eq!(OLDER.left(folder.path()).map(|left| left.bytes), Some(150));
     }
 
     #[test]

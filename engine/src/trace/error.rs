@@ -108,7 +108,7 @@ impl fmt::Display for TraceError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { action, path, source } => {
-                let step = next_step(source);
+                let step = next_step(action, source);
                 write!(out, "could not {action} {}: {source}{step}", shown_path(path))
             }
             Self::File { path, words } => {

@@ -318,6 +318,29 @@ fn a_burst_that_found_no_descriptor_was_not_held() {
 }
 
 #[test]
+fn each_thing_that_was_lacking_here_is_said_with_what_would_help_and_before_all_else() {
+    let mut sample = Sample::new();
+    for class in [Class::ClientNoPort, Class::ClientOther, Class::Http5xx] {
+        let kept = sample.plan(0);
+        sample.done(kept, MS, class);
+    }
+    for class in [Class::Ok, Class::ClientOther] {
+        let left = sample.send(0);
+        sample.done(left, MS, class);
+    }
+    let verdict = plain(&sample).verdict;
+    assert!(!verdict.schedule_held);
+    for (reason, parts) in verdict.reasons.iter().zip([
+        ["1 of 5 planned requests found no local port", "ip_local_port_range"],
+        ["1 of 5 planned requests were kept back on this side", "sudo nft list ruleset"],
+        ["1 of 2 requests that left broke off on this side", "not by the server"],
+    ]) {
+        assert!(parts.iter().all(|part| reason.contains(part)), "{verdict:?}");
+        assert!(!reason.contains("ulimit -n"), "{reason}");
+    }
+}
+
+#[test]
 fn a_log_with_damage_does_not_show_that_a_schedule_held() {
     let whole = sample::log(1, 40);
     let report_of = |bytes: &[u8]| {

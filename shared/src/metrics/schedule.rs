@@ -20,7 +20,7 @@ use super::lateness::{in_stall, lateness_ns, stalled_ns};
 use super::quantile::{Collector, Statistic};
 use super::report::SessionWaits;
 use super::selection::Selection;
-use crate::log::{DoneFlags, Outcome};
+use crate::log::{Class, DoneFlags, Outcome};
 use crate::run::End;
 use crate::units::{NANOS_PER_MICRO, RunNanos};
 
@@ -39,8 +39,10 @@ pub struct Sending {
     pub lost: u64,
     /// Requests that left and have no end in the log.
     pub open: u64,
-    /// Requests that did not leave for want of a local resource: a descriptor, a port, memory.
-    pub kept_by_client: u64,
+    /// Requests that did not leave for want of something on our side.
+    pub kept: Kept,
+    /// Requests that left and broke off on our side.
+    pub broken_here: u64,
     /// Requests whose body was not ready when they were due.
     pub underruns: u64,
     /// First and last instant at which a request could leave.
@@ -64,6 +66,17 @@ pub struct Sending {
     /// When the last but one of them had left, the lateness limit and host stalls taken off, but
     /// not before the window's end.
     pub achieved_until: Option<RunNanos>,
+}
+
+/// Requests that did not leave, by what our side lacked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// A file descriptor.
+    pub without_descriptor: u64,
+    /// A local port.
+    pub without_port: u64,
+    /// Memory, permission, or whatever else.
+    pub otherwise: u64,
 }
 
 /// A request of the sending window.
@@ -96,8 +109,18 @@ impl Sending {
             sending.lost += u64::from(end == End::Lost);
             let never = !sent && requests.outcome(i) == Some(Outcome::NeverSent);
             sending.never_sent += u64::from(never);
-            let by_client = matches!(end, End::Known(class) if !sent && class.is_client_side());
-            sending.kept_by_client += u64::from(by_client);
+            let ours = match end {
+                End::Known(class) if class.is_client_side() => Some(class),
+                _ => None,
+            };
+            let by_client = ours.is_some() && !sent;
+            sending.broken_here += u64::from(ours.is_some() && sent);
+            match ours.filter(|_| by_client) {
+                Some(Class::ClientNoDescriptor) => sending.kept.without_descriptor += 1,
+                Some(Class::ClientNoPort) => sending.kept.without_port += 1,
+                Some(_) => sending.kept.otherwise += 1,
+                None => {}
+            }
             let offered_now = sent
                 || match end {
                     End::Known(_) if by_client => true,
@@ -349,7 +372,7 @@ mod tests {
         let whole = sending(&sample);
         assert_eq!((whole.planned, whole.sent, whole.never_sent), (103, 100, 1));
         assert_eq!((whole.offered, whole.achieved), (102, 100), "the server refused one");
-        assert_eq!(whole.kept_by_client, 1);
+        assert_eq!(whole.kept, Kept { without_port: 1, ..Kept::default() });
         sample.interrupted = true;
         assert_eq!(sending(&sample).offered, 101, "the user kept one back");
     }

@@ -60,14 +60,7 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
     }
     let mut reasons = Vec::new();
     // What was lacking here comes first: no number below is about the server alone.
-    if sending.kept_by_client > 0 {
-        reasons.push(format!(
-            "{} of {} found no descriptor, port or memory on this side; raise `ulimit -n`, or cap \
-             the connections (--max-connections)",
-            sending.kept_by_client,
-            counted(sending.planned, if sending.by_users { "request" } else { "planned request" })
-        ));
-    }
+    reasons.extend(lacking(sending));
     if sending.planned == 0 {
         reasons.push(match sending.by_users {
             true => "no request was sent: its users only waited; give them more --test-duration, \
@@ -116,6 +109,45 @@ pub fn reasons(evidence: &Evidence<'_>) -> Vec<String> {
         ));
     }
     reasons
+}
+
+/// Requests that our own side kept back or broke off, each kind with what would help.
+fn lacking(sending: &Sending) -> Vec<String> {
+    let kept = sending.kept;
+    let planned =
+        counted(sending.planned, if sending.by_users { "request" } else { "planned request" });
+    let of_planned = [
+        (
+            kept.without_descriptor,
+            "found no descriptor on this side: raise the limit on open files (ulimit -n; sudo \
+             prlimit --nofile=1048576:1048576 --pid $$), or cap the connections \
+             (--max-connections)",
+        ),
+        (
+            kept.without_port,
+            "found no local port on this side: widen their range (sudo sysctl -w \
+             net.ipv4.ip_local_port_range=\"1024 65535\"), leave from several addresses \
+             (--local-address), or cap the connections (--max-connections)",
+        ),
+        (
+            kept.otherwise,
+            "were kept back on this side, by too little memory, a firewall's rule or a core that \
+             failed: see `dmesg` and `sudo nft list ruleset`, or cap the connections \
+             (--max-connections)",
+        ),
+    ];
+    let of_planned = of_planned.into_iter().filter(|(count, _)| *count > 0);
+    let mut words: Vec<String> =
+        of_planned.map(|(count, what)| format!("{count} of {planned} {what}")).collect();
+    if sending.broken_here > 0 {
+        words.push(format!(
+            "{} of {} that left broke off on this side, by too little memory, a firewall's rule or \
+             a core that failed, and not by the server: see `dmesg`",
+            sending.broken_here,
+            counted(sending.sent, "request")
+        ));
+    }
+    words
 }
 
 /// What is over a limit (both in microseconds) and how far, also where three digits do not tell.

@@ -61,7 +61,7 @@ pub trait Stage: Send {
 #[derive(Debug)]
 pub struct Director {
     finished: Arc<AtomicBool>,
-    thread: JoinHandle<Directed>,
+    thread: Option<JoinHandle<Directed>>,
 }
 
 /// How a director's run went.
@@ -88,16 +88,28 @@ impl Director {
             path: None,
             source,
         })?;
-        Ok(Self { finished, thread })
+        Ok(Self { finished, thread: Some(thread) })
     }
 
     /// All cores have ended: notes the last period and comes to an end.
     ///
     /// # Errors
     /// When the director failed.
-    pub fn end(self) -> Result<Directed, EngineError> {
+    pub fn end(mut self) -> Result<Directed, EngineError> {
+        let panicked = || EngineError::Run("the director panicked".into());
+        self.join().and_then(Result::ok).ok_or_else(panicked)
+    }
+
+    fn join(&mut self) -> Option<std::thread::Result<Directed>> {
         self.finished.store(true, Ordering::Release);
-        self.thread.join().map_err(|_panic| EngineError::Run("the director panicked".into()))
+        self.thread.take().map(JoinHandle::join)
+    }
+}
+
+/// A run that does not begin leaves no director behind.
+impl Drop for Director {
+    fn drop(&mut self) {
+        let _ = self.join();
     }
 }
 

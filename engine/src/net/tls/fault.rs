@@ -10,6 +10,7 @@ use onbeat_shared::log::outcome::Class;
 use rustls::{AlertDescription, CertificateError, Error};
 
 use super::issuer::SelfSigned;
+use crate::net::shortage::{Shortage, told};
 
 /// A session that could not be made or go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +63,9 @@ impl Fault {
     /// A read or write failed in the middle of the handshake.
     #[must_use]
     pub fn broken_off(error: &io::Error) -> Self {
+        if let Some(shortage) = Shortage::of(error) {
+            return Self::new(shortage.class(), told(error));
+        }
         match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
                 Self::new(Class::ConnectTimeout, "the TLS handshake took too long")
