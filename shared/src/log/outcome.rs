@@ -6,84 +6,49 @@
 
 use super::bits::bits;
 
-/// How a request ended, as the summary counts it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Outcome {
-    /// A complete answer with success status.
-    Ok = 0,
-    /// The stream stopped politely but unfinished: no finish reason and no `[DONE]`.
-    Incomplete = 1,
-    /// The server answered with a status other than 2xx.
-    HttpError = 2,
-    /// No connection could be made.
-    ConnectError = 3,
-    /// A time limit passed.
-    Timeout = 4,
-    /// The connection broke in mid-answer.
-    Disconnected = 5,
-    /// The answer broke HTTP or the event stream's rules.
-    ProtocolError = 6,
-    /// The server reported an error inside a 200 stream.
-    StreamError = 7,
-    /// We ended it on purpose.
-    Cancelled = 8,
-    /// It was planned and never left.
-    NeverSent = 9,
-}
-
-impl Outcome {
-    /// Every outcome, in the order reports list them.
-    pub const ALL: [Self; 10] = [
-        Self::Ok,
-        Self::Incomplete,
-        Self::HttpError,
-        Self::ConnectError,
-        Self::Timeout,
-        Self::Disconnected,
-        Self::ProtocolError,
-        Self::StreamError,
-        Self::Cancelled,
-        Self::NeverSent,
-    ];
-
-    /// The name used in reports and exports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Incomplete => "incomplete",
-            Self::HttpError => "http_error",
-            Self::ConnectError => "connect_error",
-            Self::Timeout => "timeout",
-            Self::Disconnected => "disconnected",
-            Self::ProtocolError => "protocol_error",
-            Self::StreamError => "stream_error",
-            Self::Cancelled => "cancelled",
-            Self::NeverSent => "never_sent",
+macro_rules! outcomes {
+    ($($number:literal $variant:ident $name:literal $doc:literal;)*) => {
+        /// How a request ended, as the summary counts it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Outcome {
+            $(#[doc = $doc] $variant = $number,)*
         }
-    }
-}
 
-impl Outcome {
-    /// What it says, for whoever reads its name in a table.
-    #[must_use]
-    pub const fn meaning(self) -> &'static str {
-        match self {
-            Self::Ok => "A complete answer with success status",
-            Self::Incomplete => {
-                "The stream stopped politely but unfinished: no finish reason and no `[DONE]`"
+        impl Outcome {
+            /// Every outcome, in the order reports list them.
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
+
+            /// The name used in reports and exports.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
             }
-            Self::HttpError => "The server answered with a status other than 2xx",
-            Self::ConnectError => "No connection could be made",
-            Self::Timeout => "A time limit passed",
-            Self::Disconnected => "The connection broke before the answer was whole",
-            Self::ProtocolError => "The answer broke the rules of HTTP or of the event stream",
-            Self::StreamError => "The server reported an error inside a 200 stream",
-            Self::Cancelled => "We ended it on purpose, as the plan or the user wished",
-            Self::NeverSent => "It was planned and never left",
+
+            /// What it says, for whoever reads its name in a table.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $doc,)*
+                }
+            }
         }
-    }
+    };
+}
+
+outcomes! {
+    0 Ok "ok" "A complete answer with success status.";
+    1 Incomplete "incomplete" "The stream stopped politely but unfinished: no finish reason and no `[DONE]`.";
+    2 HttpError "http_error" "The server answered with a status other than 2xx.";
+    3 ConnectError "connect_error" "No connection could be made.";
+    4 Timeout "timeout" "A time limit passed.";
+    5 Disconnected "disconnected" "The connection broke before the answer was whole.";
+    6 ProtocolError "protocol_error" "The answer broke the rules of HTTP or of the event stream.";
+    7 StreamError "stream_error" "The server reported an error inside a 200 stream.";
+    8 Cancelled "cancelled" "We ended it on purpose, as the plan or the user wished.";
+    9 NeverSent "never_sent" "It was planned and never left.";
 }
 
 macro_rules! classes {
