@@ -16,5 +16,6 @@ pub mod log;
 pub mod metrics;
 pub mod quantity;
 pub mod run;
+pub mod secret_names;
 pub mod trace;
 pub mod units;

@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use onbeat_shared::secret_names::is_secret;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Number, Value};
 
@@ -20,24 +21,6 @@ pub struct ExtraFlag {
     /// Why there are none.
     fault: Option<String>,
 }
-
-/// Ends of words in names of secrets.
-const ENDS: [&str; 14] = [
-    "key",
-    "keys",
-    "token",
-    "secret",
-    "secrets",
-    "password",
-    "passwords",
-    "passwd",
-    "passphrase",
-    "pwd",
-    "credential",
-    "credentials",
-    "cookie",
-    "bearer",
-];
 
 /// What stands in the place of a text in the log.
 const TEXT: &str = "[text]";
@@ -216,38 +199,6 @@ fn cut(value: &Value) -> Value {
         Value::String(text) if !CHOICES.contains(&text.as_str()) => TEXT.into(),
         plain => plain.clone(),
     }
-}
-
-/// Whether a name says that its value is a secret.
-fn is_secret(name: &str) -> bool {
-    let words = words_of(name);
-    let secret = |(at, word): (usize, &String)| {
-        // Ids of tokens are numbers of a vocabulary.
-        let ids = words.get(at + 1).is_some_and(|next| next == "id" || next == "ids");
-        let auth = word.starts_with("auth")
-            && (!word.starts_with("author") || word.starts_with("authori"));
-        auth || (!ids && ENDS.iter().any(|end| word.ends_with(end)))
-    };
-    words.iter().enumerate().any(secret)
-}
-
-/// The words of a name in lower case, however they are joined: `api_key`, `api-key`, `apiKey`.
-fn words_of(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut before_low = false;
-    for character in name.chars() {
-        let begins = character.is_uppercase() && before_low;
-        if !character.is_alphanumeric() || begins {
-            words.push(String::new());
-        }
-        if character.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(character.to_lowercase());
-        }
-        before_low = character.is_lowercase();
-    }
-    words
 }
 
 #[cfg(test)]

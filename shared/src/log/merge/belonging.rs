@@ -6,7 +6,9 @@ use serde_json::Value;
 use super::MergeError;
 use super::survey::Survey;
 use crate::counted::counted;
+use crate::foreign::shown;
 use crate::log::Merged;
+use crate::secret_names::is_secret;
 
 /// Differences that are named.
 const NAMED_MAX: usize = 4;
@@ -225,32 +227,53 @@ pub(super) fn warnings(logs: &[Survey]) -> Vec<String> {
 }
 
 /// What a log has in place of a text that is shown nowhere, and of a secret.
-const HIDDEN: [&str; 2] = ["[text]", "[secret]"];
+const TEXT: &str = "[text]";
+const SECRET: &str = "[secret]";
 
-/// Whether a part of a configuration is hidden, so that two that look alike may differ.
-fn is_hidden(value: &Value) -> bool {
-    match value {
-        Value::String(text) => HIDDEN.iter().any(|hidden| text.contains(hidden)),
-        Value::Array(values) => values.iter().any(is_hidden),
-        Value::Object(members) => members.values().any(is_hidden),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
-/// What nobody can compare of what was sent, in words.
+/// What nobody can compare of what was sent, in words. The names are the same in all logs, or they
+/// would have been refused. What is called like a key or a password says who asks and not what is
+/// asked: as with the key of requests, machines may have each its own.
 fn unseen(logs: &[Survey]) -> Option<String> {
-    let options = [("extra_inputs", "--extra-inputs"), ("header", "--header")];
-    let hides = |name: &str| {
-        logs.len() > 1 && logs.iter().any(|log| is_hidden(&log.manifest.config["requests"][name]))
-    };
-    let named: Vec<&str> =
-        options.iter().filter(|(name, _)| hides(name)).map(|(_, option)| *option).collect();
+    let [first, _, ..] = logs else { return None };
+    let requests = &first.manifest.config["requests"];
+    let mut named = Vec::new();
+    for header in requests["header"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let (name, value) = header.split_once(':').unwrap_or((header, ""));
+        if value.trim() == SECRET && !is_secret(name) {
+            named.push(format!("--header {}", shown(name)));
+        }
+    }
+    for member in requests["extra_inputs"].as_array().into_iter().flatten() {
+        let members = member.as_object().into_iter().flatten();
+        let texts = members.filter(|(_, value)| has_text(value));
+        named.extend(texts.map(|(name, _)| format!("--extra-inputs {}", shown(name))));
+    }
+    let endpoint = requests["endpoint"].as_str().unwrap_or_default();
+    let query = endpoint.split(['?', '#', '&']).skip(1);
+    let names = query.filter_map(|part| part.strip_suffix(SECRET));
+    if names.map(|name| name.trim_end_matches('=')).any(|name| !is_secret(name)) {
+        named.push("the query of --endpoint".to_owned());
+    }
+    let more = named.len().saturating_sub(NAMED_MAX);
+    named.truncate(NAMED_MAX);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     (!named.is_empty()).then(|| {
         format!(
-            "logs hide values of {}: whether all shards sent the same ones cannot be seen here",
-            named.join(" and ")
+            "logs hide values of {}{more}: whether all shards sent the same ones cannot be seen \
+             here",
+            named.join(", ")
         )
     })
+}
+
+/// Whether a value has a text that is not shown.
+fn has_text(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text == TEXT,
+        Value::Array(values) => values.iter().any(has_text),
+        Value::Object(members) => members.values().any(has_text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// The options that two configurations have differently, with their values.

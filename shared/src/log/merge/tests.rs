@@ -106,6 +106,11 @@ fn merged(logs: &[Sample]) -> Run {
     Run::read(&bytes).expect("a log")
 }
 
+fn warnings(logs: &[Sample]) -> Vec<String> {
+    let logs: Vec<Vec<u8>> = logs.iter().map(Sample::bytes).collect();
+    merged_bytes(&logs, false).expect("they belong together").1.warnings
+}
+
 fn refused(logs: &[Sample]) -> String {
     let logs: Vec<Vec<u8>> = logs.iter().map(Sample::bytes).collect();
     match merged_bytes(&logs, false) {
@@ -318,19 +323,55 @@ fn a_damaged_header_is_said() {
 
 #[test]
 fn values_that_logs_hide_are_said_to_be_unseen() {
-    let told = |inputs: serde_json::Value| {
-        let mut logs = shards(&sample::sample(1, 40), 2);
-        for log in &mut logs {
-            log.manifest.config["requests"] = serde_json::json!({"extra_inputs": [&inputs]});
-        }
-        let logs: Vec<Vec<u8>> = logs.iter().map(Sample::bytes).collect();
-        merged_bytes(&logs, false).expect("they belong together").1.warnings
+    use serde_json::json;
+    let told = |requests: serde_json::Value| {
+        let mut logs = shards(&sample::sample(1, 40), 3);
+        logs.iter_mut().for_each(|log| log.manifest.config["requests"] = requests.clone());
+        warnings(&logs)
     };
-    let words = "logs hide values of --extra-inputs: whether all shards sent the same ones cannot \
-                 be seen here";
-    assert_eq!(told(serde_json::json!({"user": "[text]"})), [words]);
-    assert_eq!(told(serde_json::json!({"api_token": "[secret]"})), [words]);
-    assert_eq!(told(serde_json::json!({"ignore_eos": true})), Vec::<String>::new());
+    for (requests, named) in [
+        (json!({"extra_inputs": [{"user": "[text]", "n": 1}]}), "--extra-inputs user"),
+        (json!({"extra_inputs": [{"stop": ["auto", "[text]"]}]}), "--extra-inputs stop"),
+        (json!({"header": ["X-Team: [secret]", "X-Key: [secret]"]}), "--header X-Team"),
+        (json!({"endpoint": "/v1/x?team=[secret]&key=[secret]"}), "the query of --endpoint"),
+        (json!({"endpoint": "/v1/x?[secret]"}), "the query of --endpoint"),
+        (
+            json!({"header": ["X-Team: [secret]"], "extra_inputs": [{"user": "[text]"}]}),
+            "--header X-Team, --extra-inputs user",
+        ),
+    ] {
+        let words = format!(
+            "logs hide values of {named}: whether all shards sent the same ones cannot be seen here"
+        );
+        assert_eq!(told(requests), [words], "once");
+    }
+    // Who asks is not what is asked, and machines may have keys of their own.
+    for requests in [
+        json!({"extra_inputs": [{"api_token": "[secret]", "ignore_eos": true}]}),
+        json!({"header": ["Authorization: [secret]", "x-api-key: [secret]"]}),
+        json!({"endpoint": "/v1/x?key=[secret]", "api_key": "[secret]"}),
+        json!({"endpoint": "/v1/x", "header": [], "extra_inputs": [{"top_k": 2}]}),
+    ] {
+        assert_eq!(told(requests), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn names_of_what_logs_hide_that_differ_are_refused() {
+    use serde_json::json;
+    for (name, one, other) in [
+        ("header", json!(["X-A: [secret]"]), json!(["X-B: [secret]"])),
+        ("header", json!(["X-A-Key: [secret]"]), json!([])),
+        ("endpoint", json!("/x?a=[secret]"), json!("/x?b=[secret]")),
+        ("extra_inputs", json!([{"a": "[text]"}]), json!([{"b": "[text]"}])),
+    ] {
+        let mut logs = shards(&sample::sample(1, 40), 2);
+        logs[0].manifest.config["requests"] = json!({ name: one });
+        logs[1].manifest.config["requests"] = json!({ name: other });
+        let words = refused(&logs);
+        let expected = format!("different options: requests.{name} is ");
+        assert!(words.contains(&expected), "{words}");
+    }
 }
 
 /// Lets a shard ask a source each second, with one series whose value is its own; `step` is added
@@ -386,9 +427,35 @@ fn what_a_server_said_is_kept_of_the_shard_that_heard_most_of_it() {
     ask(&mut logs[1], "http://a/metrics", 0..9, 2.0, 7);
     let (series, failed, told) = heard(&logs);
     assert_eq!((series, failed), (vec![("http://a/metrics".to_owned(), 8, 2.0)], 1));
-    let words = "http://a/metrics was asked by 2 shards: what it said of itself is kept of 1.beat \
-                 alone, which has most of it (8 answers over 6.0 s)";
-    assert_eq!(told, [words]);
+    assert_eq!(told, Vec::<String>::new(), "the other one heard nothing more");
+    // A few askings before and behind it are none the less of the same time.
+    ask(&mut logs[2], "http://a/metrics", 7..11, 3.0, 0);
+    assert_eq!(heard(&logs).2, Vec::<String>::new());
+}
+
+#[test]
+fn what_others_heard_meanwhile_is_told_once() {
+    let words = |named: &str| {
+        format!(
+            "of what a server said of itself one shard's answers are kept, those over the longest \
+             time, and others heard it while that shard did not: {named}"
+        )
+    };
+    let mut logs = shards(&sample::sample(1, 40), 3);
+    ask(&mut logs[0], "http://a/metrics", 0..5, 1.0, 0);
+    ask(&mut logs[1], "http://a/metrics", 10..30, 2.0, 7);
+    ask(&mut logs[2], "http://a/metrics", 3..9, 3.0, 9);
+    // From 0 to 4 s by one and 3 to 4 s by another; the two from 6 to 8 s are but two askings.
+    let a = "http://a/metrics of 1.beat (20 answers over 19.0 s; 4.0 s left out)";
+    assert_eq!(heard(&logs).2, [words(a)]);
+    for (source, first) in [("http://b/metrics", 0), ("http://c/metrics", 1)] {
+        ask(&mut logs[first], source, 20..30, 4.0, 0);
+        ask(&mut logs[2], source, 0..6, 5.0, 0);
+    }
+    let told = warnings(&logs);
+    let b = "http://b/metrics of 0.beat (10 answers over 9.0 s; 4.0 s left out)";
+    let c = "http://c/metrics of 1.beat (10 answers over 9.0 s; 4.0 s left out)";
+    assert_eq!(told, [words(&[a, b, c].join("; "))]);
 }
 
 #[test]
