@@ -17,9 +17,15 @@ use onbeat_viewer::{
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if let Some(text) = printed(&arguments) {
-        // Who reads the other end may stop early; that is no failure of ours.
-        let _ = std::io::stdout().write_all(&text);
-        return ExitCode::SUCCESS;
+        let mut out = std::io::stdout().lock();
+        return match out.write_all(&text).and_then(|()| out.flush()) {
+            // Who reads the other end may stop early; that is no failure of ours.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                say(&format!("could not print: {error}"));
+                ExitCode::FAILURE
+            }
+            _ => ExitCode::SUCCESS,
+        };
     }
     if let Err(words) = arguments.check() {
         say(&words);
@@ -85,5 +91,6 @@ fn reason(words: &str) -> &str {
 }
 
 fn say(words: &str) {
-    eprintln!("onbeat-viewer: {}", printable(words));
+    // Whoever closed stderr does not want to know.
+    let _unread = writeln!(std::io::stderr(), "onbeat-viewer: {}", printable(words));
 }

@@ -22,11 +22,12 @@ pub mod replay;
 pub mod report;
 pub mod results;
 mod schema;
+mod screen;
 mod steps;
 pub mod summary;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use onbeat_shared::foreign::printable;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
+use self::screen::Screen;
 use crate::error::EngineError;
 
 /// Replays recorded LLM inference traffic against an inference server, on time, and shows what
@@ -127,7 +129,11 @@ pub fn command() -> clap::Command {
 /// # Errors
 /// What the user has to know and do; the caller prints it and uses its exit code.
 pub fn run(cli: Cli) -> Result<u8, EngineError> {
-    let mut out = io::stdout().lock();
+    let stdout = io::stdout().lock();
+    let mut out: Box<dyn Write> = match stdout.is_terminal() {
+        true => Box::new(Screen::new(stdout)),
+        false => Box::new(stdout),
+    };
     let code = match cli.command {
         Command::Replay(args) => replay::run(&args, &mut out),
         Command::Plan(args) => plan::run(&args, &mut out),

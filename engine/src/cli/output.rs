@@ -1,19 +1,15 @@
 //! Files on their way to where they go: whole or not at all, and of several all or none.
 //!
-//! What is written is as private as the log it is made from: only its owner may read it. Nothing
-//! that was there before is ever written to: a file that is replaced keeps its name until the new
-//! one is whole. Whether a file may be where it is wanted, and in which words that is refused, is
-//! [`crate::error::output`]'s.
+//! What is written is as private as the log it is made from: only its owner may read it. A file has
+//! its name when it is whole and not before, so that whoever ends the program at any moment leaves
+//! no half of one under it, and nothing that was there before is ever written to. Whether a file
+//! may be where it is wanted, and in which words that is refused, is [`crate::error::output`]'s.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{EngineError, output};
-
-/// Most bytes of a file's name that stay in the name of what will replace it.
-const KEPT_BYTES: usize = 200;
+use crate::error::{EngineError, beside, output};
 
 /// Writes a file whole, or leaves what was there.
 pub(super) fn to_file(
@@ -29,10 +25,21 @@ pub(super) fn to_file(
 /// Files that belong together. Dropped before [`Together::keep`], none of them was ever there.
 #[derive(Debug, Default)]
 pub(super) struct Together {
-    /// Where each is until then, and where it goes.
-    written: Vec<(PathBuf, PathBuf)>,
+    /// Those that have not got their names yet.
+    written: Vec<Written>,
     /// Folders that were made for them, outermost first.
     made: Vec<PathBuf>,
+}
+
+/// A file that is written, or being written.
+#[derive(Debug)]
+struct Written {
+    /// Where it is.
+    beside: PathBuf,
+    /// Where it goes.
+    path: PathBuf,
+    /// Whether it may take the place of another.
+    force: bool,
 }
 
 impl Together {
@@ -49,19 +56,20 @@ impl Together {
         force: bool,
         write: impl FnOnce(&File) -> io::Result<()>,
     ) -> Result<(), EngineError> {
-        let replaces = output::check(path, force)?;
-        let place = if replaces { beside(path) } else { path.to_owned() };
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&place);
-        let file = file.map_err(|error| output::refused("create", path, error))?;
-        self.written.push((place, path.to_owned()));
+        output::check(path, force)?;
+        let created = beside::create(path, false, "part");
+        let (file, beside) = created.map_err(|error| output::refused("create", path, error))?;
+        self.written.push(Written { beside, path: path.to_owned(), force });
         write(&file).map_err(|error| output::refused("write", path, error))
     }
 
     /// All are written: they get their names.
     pub(super) fn keep(mut self) -> Result<(), EngineError> {
-        while let Some((place, path)) = self.written.last() {
-            if place != path {
-                fs::rename(place, path).map_err(|error| output::refused("replace", path, error))?;
+        while let Some(Written { beside, path, force }) = self.written.last() {
+            if let Err(error) = beside::settle(beside, path, *force) {
+                // It may have been made meanwhile.
+                output::check(path, *force)?;
+                return Err(output::refused("put a file at", path, error));
             }
             // What has its name is not taken away again.
             self.written.pop();
@@ -75,20 +83,13 @@ impl Drop for Together {
     fn drop(&mut self) {
         // Half a table would be taken for a whole one. If even this fails, the error that led here
         // has been said.
-        for (place, _path) in &self.written {
-            let _kept = fs::remove_file(place);
+        for written in &self.written {
+            let _kept = fs::remove_file(&written.beside);
         }
         for folder in self.made.iter().rev() {
             let _kept = fs::remove_dir(folder);
         }
     }
-}
-
-/// Where a file is until it replaces one: in the same folder, under a name that begins alike.
-fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let begin = &name[..name.floor_char_boundary(KEPT_BYTES)];
-    path.with_file_name(format!("{begin}.{}.part", rustix::process::getpid().as_raw_nonzero()))
 }
 
 #[cfg(test)]
@@ -135,6 +136,27 @@ mod tests {
                 assert_eq!(fs::read(at("deep/er/a")).expect("there"), b"new");
             }
         }
+    }
+
+    #[test]
+    fn a_file_has_its_name_when_it_is_whole_and_takes_nobodys() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("table");
+        for force in [false, true] {
+            let before = fs::read(&path).ok();
+            to_file(&path, force, |mut file| {
+                file.write_all(b"half")?;
+                assert_eq!(fs::read(&path).ok(), before, "whoever is killed now left no half");
+                file.write_all(b" and half")
+            })
+            .expect("room");
+            assert_eq!(fs::read(&path).expect("there"), b"half and half");
+        }
+        let late = folder.path().join("late");
+        let meanwhile = to_file(&late, false, |_file| fs::write(&late, "another's"));
+        assert!(meanwhile.expect_err("it came meanwhile").to_string().contains("late"));
+        assert_eq!(fs::read(&late).expect("kept"), b"another's");
+        assert_eq!(names(folder.path()), ["late", "table"]);
     }
 
     #[test]

@@ -170,9 +170,11 @@ fn log_of(run_id: &str, log: &Path, folder: &Path) -> Result<(PathBuf, Run), Str
 
 /// Takes what is behind so many bytes off a table, or the whole table away.
 fn cut(place: &Path, bytes: Option<u64>) -> Result<(), EngineError> {
-    let Ok(len) = fs::metadata(place).map(|meta| meta.len()) else { return Ok(()) };
+    let Ok(meta) = fs::symlink_metadata(place) else { return Ok(()) };
     match bytes {
-        Some(bytes) if len <= bytes => Ok(()),
+        // Nothing is written through a link.
+        Some(_) if !meta.is_file() => return output::check(place, true).map(|_replaces| ()),
+        Some(bytes) if meta.len() <= bytes => Ok(()),
         Some(bytes) => File::options().write(true).open(place).and_then(|file| file.set_len(bytes)),
         None => fs::remove_file(place),
     }
@@ -270,11 +272,11 @@ impl<S: Clone + Serialize> Results<S> {
             let to = self.folder.join(name);
             let from = self.earlier.as_ref().map(|earlier| earlier.folder.join(name));
             match from.filter(|from| from.is_file()) {
-                Some(from) => fs::copy(&from, &to).map(|_bytes| ()),
-                None if to.is_file() => fs::remove_file(&to),
-                None => Ok(()),
+                Some(from) => to_file(&to, true, |mut out| {
+                    io::copy(&mut File::open(from)?, &mut out).map(|_bytes| ())
+                })?,
+                None => cut(&to, None)?,
             }
-            .map_err(|error| EngineError::io("replace", to, error))?;
         }
         Ok(())
     }
@@ -507,6 +509,33 @@ mod tests {
         fs::write(&place, text.replace(&format!("\"{id}\""), "\"other\"")).expect("room");
         let words = complete::<Value>(&third).expect("no file").expect("something to say");
         assert!(words.ends_with("killed.beat is the log of another run"), "{words}");
+    }
+
+    #[test]
+    fn tables_that_are_brought_along_or_cut_go_through_no_link_and_are_private() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let (folder, place) = left();
+        let table = place.join(Part::Requests.file_name());
+        fs::set_permissions(&table, fs::Permissions::from_mode(0o644)).expect("ours");
+        let at = |name: &str| folder.path().join(name);
+        let (other, precious, log) = (at("other"), at("precious"), at("run.beat"));
+        fs::write(&precious, "precious").expect("room");
+        let keep = || {
+            let earlier = Earlier::<Value>::read(&place).expect("a run to go on from");
+            let results = Results::prepare(&other, true, Some(earlier), &log, true);
+            results.expect("forced").keep(&run().manifest, json!({"next": 1}))
+        };
+        let brought = other.join(Part::Requests.file_name());
+        keep().expect("room");
+        let mode = fs::metadata(&brought).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        fs::remove_file(&brought).expect("ours");
+        symlink(&precious, &brought).expect("a link");
+        for refused in [keep(), cut(&brought, Some(3))] {
+            let words = refused.expect_err("through a link").to_string();
+            assert!(words.contains("is not a regular file"), "{words}");
+        }
+        assert_eq!(fs::read(&precious).expect("there"), b"precious");
     }
 
     fn lines(folder: &Path, part: Part) -> Vec<String> {

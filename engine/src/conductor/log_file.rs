@@ -1,15 +1,15 @@
 //! The file of a run's log until the run has begun.
 //!
-//! A run that never begins leaves no log behind, and takes none away: a log that is to be replaced
-//! stays where it is until the new one has its first blocks. What is written into the file is
-//! [`super::writer`]'s business.
+//! A run that never begins leaves no log behind, however it ends, and takes none away: a log has
+//! its name, and takes that of an earlier one, when it has its first blocks; one that is put
+//! together from others, when it is whole. What is written into the file is [`super::writer`]'s
+//! business.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{EngineError, output};
+use crate::error::{EngineError, beside, output};
 use crate::last_words;
 
 /// A new log, readable by its owner only. Gone when dropped before [`LogFile::keep`].
@@ -18,8 +18,10 @@ pub struct LogFile {
     file: File,
     /// Where it will be found.
     path: PathBuf,
-    /// Where it is until then, if that is elsewhere.
-    beside: Option<PathBuf>,
+    /// Where it is until then.
+    beside: PathBuf,
+    /// Whether it may take the place of another.
+    overwrite: bool,
     kept: bool,
 }
 
@@ -29,16 +31,11 @@ impl LogFile {
     /// # Errors
     /// As [`output::check`], or when the system refuses.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self, EngineError> {
-        let beside = output::check(path, overwrite)?.then(|| name_beside(path));
-        let place = beside.as_deref().unwrap_or(path);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(place)
+        output::check(path, overwrite)?;
+        let (file, beside) = beside::create(path, true, "new")
             .map_err(|source| output::refused("create the run log", path, source))?;
-        last_words::take_along(Some(place));
-        Ok(Self { file, path: path.to_owned(), beside, kept: false })
+        last_words::take_along(Some(&beside));
+        Ok(Self { file, path: path.to_owned(), beside, overwrite, kept: false })
     }
 
     /// The file to write to.
@@ -54,9 +51,10 @@ impl LogFile {
     /// # Errors
     /// When it cannot be put there; it is gone then.
     pub fn keep(mut self) -> Result<(), EngineError> {
-        if let Some(beside) = &self.beside {
-            std::fs::rename(beside, &self.path)
-                .map_err(|source| EngineError::io("replace the run log", &self.path, source))?;
+        if let Err(error) = beside::settle(&self.beside, &self.path, self.overwrite) {
+            // It may have been made meanwhile.
+            output::check(&self.path, self.overwrite)?;
+            return Err(output::refused("put the run log at", &self.path, error));
         }
         self.kept = true;
         last_words::take_along(None);
@@ -68,17 +66,9 @@ impl Drop for LogFile {
     fn drop(&mut self) {
         if !self.kept {
             last_words::take_along(None);
-            let _ = std::fs::remove_file(self.beside.as_deref().unwrap_or(&self.path));
+            let _ = std::fs::remove_file(&self.beside);
         }
     }
-}
-
-/// A name in the same folder, so that the file can be renamed into its place; of its own name only
-/// as much as leaves it a name.
-fn name_beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let begin = &name[..name.floor_char_boundary(200)];
-    path.with_file_name(format!(".{begin}.{}.new", std::process::id()))
 }
 
 #[cfg(test)]
@@ -92,7 +82,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("run.beat");
         let files = || std::fs::read_dir(folder.path()).expect("a folder").count();
-        drop(LogFile::create(&path, false).expect("nothing is there"));
+        let log = LogFile::create(&path, false).expect("nothing is there");
+        assert!(!path.exists(), "whoever is killed before it began leaves no log");
+        drop(log);
         assert_eq!(files(), 0, "a run that did not begin");
         std::fs::write(&path, "precious").expect("writable");
         assert!(LogFile::create(&path, false).is_err());
@@ -103,6 +95,13 @@ mod tests {
         log.keep().expect("the same folder");
         assert_eq!(std::fs::read(&path).expect("replaced"), b"new");
         assert_eq!(files(), 1);
+        let other = folder.path().join("other.beat");
+        let two = [(), ()].map(|()| LogFile::create(&other, false).expect("nothing is there"));
+        let kept = two.map(LogFile::keep);
+        assert!(kept[0].is_ok());
+        let words = kept[1].as_ref().expect_err("another run was quicker").to_string();
+        assert!(words.contains("other.beat exists; name another file"), "{words}");
+        assert_eq!(files(), 2);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! outcome in the log. This file does not print.
 
 pub(crate) mod lacking;
+pub mod beside;
 pub mod output;
 
 use std::fmt;

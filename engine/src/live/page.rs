@@ -6,6 +6,8 @@
 
 use std::fmt::Write as _;
 
+use onbeat_shared::foreign::printable;
+
 use super::figures::Moment;
 use super::histogram::Histogram;
 
@@ -170,9 +172,9 @@ impl Page {
     }
 }
 
-/// A label's value with what would end it escaped.
+/// A label's value with what would end it, or a terminal obey, escaped.
 fn escaped(value: &str) -> String {
-    value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
+    printable(value).replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }
 
 #[cfg(test)]
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_help_and_type_once_and_hostile_labels_stay_labels() {
-        let model = "a\"b\\c\nonbeat_requests_sent_total 99";
+        let model = "a\"b\\c\nonbeat_requests_sent_total 99\u{1b}[2J\u{9b}1m";
         let figures = Figures::named(["run", "t.jsonl", "open", model]);
         let page = page(&figures.moment());
         let mut types = BTreeMap::new();
@@ -210,7 +212,8 @@ mod tests {
         let sent: Vec<_> =
             samples.iter().filter(|it| it.name == "onbeat_requests_sent_total").collect();
         assert_eq!(sent.len(), 1, "{page}");
-        assert!(page.contains("model=\"a\\\"b\\\\c\\nonbeat_requests_sent_total 99\""), "{page}");
+        let label = r#"model="a\"b\\c\nonbeat_requests_sent_total 99\\u{1b}[2J\\u{9b}1m""#;
+        assert!(page.contains(label), "{page}");
         assert!(!page.contains("onbeat_run_seconds"), "it has not begun");
     }
 }

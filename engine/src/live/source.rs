@@ -15,6 +15,7 @@ use crate::net::reach::{Reached, addresses, reach};
 use crate::net::target::Target;
 use crate::net::tls::{Client, TlsOptions};
 use crate::net::way::{Peer, Way, WayOptions};
+use crate::render::secret::scrubbed;
 use crate::render::{Destination, RenderOptions, Secret, UrlText, head_of_question};
 
 /// Most servers that are asked.
@@ -212,7 +213,7 @@ pub fn sources(
         let known = own.and_then(|own| reached.get(own));
         let way = match known {
             Some(reached) => reached.way.clone(),
-            None => way_to(&url.target, way, say)?,
+            None => way_to(&url.target, way, &requests.secrets(), say)?,
         };
         let mut source = Source::new(url, way, requests, known.is_some())?;
         if sources.iter().any(|known| known.is_asked_as(&source)) {
@@ -232,6 +233,7 @@ pub fn sources(
 fn way_to(
     target: &Target,
     way: &WayOptions,
+    secrets: &[Secret],
     say: &mut dyn FnMut(&str),
 ) -> Result<Way, EngineError> {
     let tls = TlsOptions { cert: None, key: None, ..way.tls.clone() };
@@ -241,7 +243,7 @@ fn way_to(
         Ok(reached) => Ok(reached.way),
         Err(EngineError::Usage(words)) => Err(EngineError::Usage(of_scrape(words))),
         Err(error) => {
-            let words = of_scrape(error.to_string());
+            let words = of_scrape(scrubbed(error.to_string(), secrets));
             say(&format!("--scrape: {words}; it is asked all the same"));
             let address = addresses(target)?.into_iter().next();
             let address = address.expect("a name that is known has an address");

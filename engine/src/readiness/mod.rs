@@ -262,8 +262,9 @@ impl Server<'_> {
             EngineError::Usage(words) => NotReady::Yet(words),
             other => NotReady::Ever(other),
         })?;
+        let secrets = self.requests.secrets();
         let reached = reach(self.target, self.way).map_err(|error| match error {
-            EngineError::Run(words) => NotReady::Yet(words),
+            EngineError::Run(words) => NotReady::Yet(scrubbed(words, &secrets)),
             other => NotReady::Ever(other),
         })?;
         let watch = &mut *self.watch;

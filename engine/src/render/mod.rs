@@ -27,6 +27,7 @@ pub mod options;
 mod page;
 mod replies;
 pub mod secret;
+mod spelling;
 pub mod supply;
 pub mod users;
 

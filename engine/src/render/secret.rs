@@ -2,18 +2,16 @@
 //!
 //! A [`Secret`] has no `Display`, its `Debug` and its serialised form are `[secret]`, and its bytes
 //! are overwritten when it is dropped. A [`UrlText`] shows itself without the values of its query.
-//! [`cut_out`] takes secrets out of what a server says, in the spellings that a server may
-//! give them. None of this keeps the kernel from showing a command line.
+//! [`cut_out`] takes secrets out of what a server says, however it spells them
+//! ([`super::spelling`]). None of this keeps the kernel from showing a command line.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// A shorter secret is not looked for in a server's words.
-const BYTES_MIN: usize = 4;
-/// A shorter word of a secret is not looked for by itself: it may be the name of a scheme.
-const WORD_BYTES_MIN: usize = 8;
+use super::spelling::{self, Room};
+use crate::limits::ERROR_TEXT_BYTES_MAX;
 
 /// A text that prints as `[secret]`.
 #[derive(Clone, PartialEq, Eq, schemars::JsonSchema)]
@@ -36,23 +34,11 @@ impl Secret {
         &self.0
     }
 
-    /// The secret and what it looks like where a server quotes it in JSON or in a URL: all that
-    /// [`cut_out`] is to look for.
+    /// All that [`cut_out`] is to look for so that a server's words do not repeat the secret,
+    /// however they spell it.
     #[must_use]
     pub fn spellings(&self) -> Vec<Self> {
-        let mut all = vec![self.clone()];
-        if let Ok(text) = std::str::from_utf8(&self.0) {
-            let json = serde_json::Value::from(text).to_string();
-            let json = &json[1..json.len() - 1];
-            let in_url = percent_encoded(text);
-            for other in [json.to_owned(), json.replace('/', "\\/"), in_url] {
-                let other = Self::new(other);
-                if !all.contains(&other) {
-                    all.push(other);
-                }
-            }
-        }
-        all
+        spelling::needles(&self.0)
     }
 
     fn wipe(&mut self) {
@@ -177,58 +163,28 @@ pub fn without_secrets(url: &str) -> String {
     shown
 }
 
-/// Overwrites every secret in `text` with stars, in place: a server may echo the headers it got, or
-/// only the key behind `Bearer`. Allocates nothing.
-pub fn cut_out(text: &mut [u8], secrets: &[Secret]) {
-    let words = |secret| std::iter::once(secret).chain(words_of(secret));
-    for secret in secrets.iter().map(Secret::reveal).flat_map(words) {
-        // A shorter text would be found all over a message and says nothing to anybody.
-        if secret.len() < BYTES_MIN {
-            continue;
-        }
-        let mut from = 0;
-        while let Some(at) = memchr::memmem::find(&text[from..], secret) {
-            text[from + at..from + at + secret.len()].fill(b'*');
-            from += at + secret.len();
-        }
-        // The text may have been cut in the middle of a secret.
-        let longest = secret.len().min(text.len());
-        if let Some(length) =
-            (BYTES_MIN..=longest).rev().find(|&length| text.ends_with(&secret[..length]))
-        {
-            let start = text.len() - length;
-            text[start..].fill(b'*');
-        }
+/// Overwrites what `text` has of secrets with stars, in place, given their
+/// [spellings](Secret::spellings). Takes no memory for texts as long as a log keeps them.
+pub fn cut_out(text: &mut [u8], spellings: &[Secret]) {
+    const LENGTH: usize = ERROR_TEXT_BYTES_MAX;
+    if text.len() <= LENGTH {
+        let (mut bytes, mut first, mut last) = ([0; LENGTH], [0; LENGTH], [0; LENGTH]);
+        let room = Room { bytes: &mut bytes, first: &mut first, last: &mut last };
+        spelling::cover(text, room, spellings);
+    } else {
+        let (mut bytes, mut first) = (vec![0; text.len()], vec![0; text.len()]);
+        let mut last = first.clone();
+        let room = Room { bytes: &mut bytes, first: &mut first, last: &mut last };
+        spelling::cover(text, room, spellings);
     }
 }
 
 /// Words that may repeat what a server said, without the secrets.
 #[must_use]
-pub fn scrubbed(words: String, secrets: &[Secret]) -> String {
+pub fn scrubbed(words: String, spellings: &[Secret]) -> String {
     let mut bytes = words.into_bytes();
-    cut_out(&mut bytes, secrets);
+    cut_out(&mut bytes, spellings);
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The long words of a header's value: a key behind its scheme, the cookies of a list.
-fn words_of(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value
-        .split(|byte| matches!(byte, b' ' | b'\t' | b',' | b';' | b'=' | b'"'))
-        .filter(|word| word.len() >= WORD_BYTES_MIN)
-}
-
-/// The text as a URL's query carries it.
-fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]
@@ -264,21 +220,6 @@ mod tests {
         assert_eq!(cut("wrong key: sk-12345", "Bearer sk-12345"), "wrong key: ********");
         assert_eq!(cut("no session abcdefgh", "id=7; session=abcdefgh"), "no session ********");
         assert_eq!(cut("Bearer is missing", "Bearer sk-12345"), "Bearer is missing");
-    }
-
-    #[test]
-    fn a_secret_is_cut_in_the_spellings_of_json_and_of_a_query() {
-        for (secret, spelled) in [
-            ("ab/cd+ef==", r"ab\/cd+ef=="),
-            (r#"ab"cd\ef"#, r#"ab\"cd\\ef"#),
-            ("ab/cd+ef==", "ab%2Fcd%2Bef%3D%3D"),
-            ("a b/c", "a%20b%2Fc"),
-            ("schlüssel", "schl%C3%BCssel"),
-        ] {
-            let said = cut(&format!("[{spelled}]"), secret);
-            assert_eq!(said, format!("[{}]", "*".repeat(spelled.len())), "{secret}");
-        }
-        assert_eq!(Secret::new("plain-1.2_3~").spellings().len(), 1);
     }
 
     #[test]

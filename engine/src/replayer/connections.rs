@@ -235,7 +235,10 @@ impl Core {
             None if class == Class::ConnectTimeout => {
                 self.open_failures.push(std::io::Error::from(std::io::ErrorKind::TimedOut));
             }
-            None => self.open_failures.push(error),
+            None => {
+                let error = crate::net::tls::without_secrets(error, &self.assignment.secrets);
+                self.open_failures.push(error);
+            }
         }
         self.send_released();
     }

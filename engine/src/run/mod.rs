@@ -38,6 +38,7 @@ use crate::policy::deadline::Limits;
 use crate::policy::options::UserOptions;
 use crate::policy::reuse::Strategy;
 use crate::readiness::{self, Readiness};
+use crate::render::secret::scrubbed;
 use crate::render::supply::Source;
 use crate::render::{self, Context, Destination, Prepared, RenderOptions, Secret};
 use crate::replayer::driver::DriverKind;
@@ -273,7 +274,13 @@ fn reach_all(config: &RunConfig) -> Result<Vec<Reached>, EngineError> {
             "--unix-socket leads to one server; give one --url".to_owned(),
         ));
     }
-    config.targets().map(|target| reach(target, &config.way)).collect()
+    let secrets = config.render.secrets();
+    // The names in a certificate are the server's words, too.
+    let clean = |error| match error {
+        EngineError::Run(words) => EngineError::Run(scrubbed(words, &secrets)),
+        other => other,
+    };
+    config.targets().map(|target| reach(target, &config.way).map_err(clean)).collect()
 }
 
 /// Between two stages that take long: does the user still want the run?

@@ -137,6 +137,8 @@ pub(super) struct Known {
     head: Head,
 }
 
+/// Longest delay that is quoted: a date has 29 bytes.
+const DELAY_BYTES_MAX: usize = 64;
 /// Longest head that is kept.
 const KNOWN_BYTES_MAX: usize = 512;
 
@@ -211,7 +213,11 @@ pub(super) fn parse(head: &[u8], words: &mut Words) -> Result<Head, HeadError> {
         _ if status >= 400 => {
             if let Some(delay) = fields.retry_after {
                 words.say(format_args!("retry-after "));
-                words.quote(&delay[..delay.len().min(64)]);
+                match delay.len() {
+                    0..=DELAY_BYTES_MAX => words.quote(delay),
+                    // A secret that was cut in its middle could be told no more.
+                    length => words.say(format_args!("of {length} bytes, which is no delay")),
+                }
             }
         }
         _ => {}

@@ -76,12 +76,20 @@ fn repeated(request: &str, number: usize) -> Vec<u8> {
     let secret = headers.lines().filter_map(|line| line.split_once(": ")).map(|(_, value)| value);
     let secret: Vec<&str> = secret.filter(|value| value.contains("CANARY")).collect();
     let one = secret.get(number % secret.len().max(1)).copied().unwrap_or_default();
+    if place.contains("metrics") && number.is_multiple_of(2) {
+        return format!("HTTP/1.1 200 OK\r\nContent-Length: {one}\r\n\r\n").into_bytes();
+    }
+    if place.contains("metrics") && number.is_multiple_of(3) {
+        // Cut where what is shown of it ends.
+        let page = "x".repeat(180) + one + "xxxxxxxxxxxxxxxxxxxxxx";
+        return answered("200 OK", "text/plain", headers, &page);
+    }
     if line.starts_with("GET ") {
         let list = json!({"data": [{"id": one, "object": "model"}], "at": place}).to_string();
         return answered("200 OK", "application/json", headers, &list);
     }
     let event = |value: serde_json::Value| format!("data: {value}\n\n");
-    match number % 8 {
+    match number % 12 {
         0 => {
             let said = json!({"error": {"message": format!("bad key {one}, {place}")}});
             answered("401 Unauthorized", "application/json", headers, &said.to_string())
@@ -107,6 +115,16 @@ fn repeated(request: &str, number: usize) -> Vec<u8> {
             answered("503 Service Unavailable", "text/html", &delay, &page)
         }
         6 => format!("{one}\r\n\r\n{head}").into_bytes(),
+        7 => answered("400 Bad Request", "text/plain", headers, &one.to_lowercase()),
+        8 => answered("400 Bad Request", "text/plain", headers, &base64(one)),
+        9 => {
+            let spelled = one.replace('/', "%2f").replace('+', "&#43;").replace('=', "\\u003d");
+            answered("500 Internal Server Error", "text/html", headers, &spelled)
+        }
+        10 => {
+            let delay = format!("Retry-After: {}{one}\r\n{headers}", "x".repeat(50));
+            answered("429 Too Many Requests", "text/plain", &delay, "busy")
+        }
         _ => answered(
             "422 Unprocessable",
             "application/json",
@@ -117,6 +135,19 @@ fn repeated(request: &str, number: usize) -> Vec<u8> {
             .to_string(),
         ),
     }
+}
+
+/// A text in Base64, behind what makes it begin anywhere.
+fn base64(text: &str) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let coded = |group: &[u8]| {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        [18, 12, 6, 0].map(|shift| char::from(LETTERS[(bits >> shift & 63) as usize]))
+    };
+    ["", "u:", "user:"].map(|user| [user, text].concat()).iter().fold(String::new(), |all, one| {
+        all + " " + &one.as_bytes().chunks(3).flat_map(coded).collect::<String>()
+    })
 }
 
 /// An answer with the request's own headers among its.

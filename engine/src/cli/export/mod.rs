@@ -24,6 +24,7 @@ use onbeat_shared::units::RunNanos;
 
 use super::inputs::check_apart;
 use super::output::to_file;
+use super::plan::tell;
 use super::report::{GoalFlags, SliceFlags, finish, read_log};
 use super::results;
 use crate::error::{EngineError, output};
@@ -129,7 +130,7 @@ pub enum Table {
 fn log_of(args: &Args) -> Result<Run, EngineError> {
     let run = read_log(&args.log)?;
     let shown = shown_path(&args.log);
-    lacks(args, &run).iter().for_each(|words| eprintln!("{shown}: {words}"));
+    lacks(args, &run).iter().for_each(|words| tell(&format!("{shown}: {words}")));
     Ok(run)
 }
 

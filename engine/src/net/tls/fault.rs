@@ -10,6 +10,8 @@ use onbeat_shared::log::outcome::Class;
 use rustls::{AlertDescription, CertificateError, Error};
 
 use super::issuer::SelfSigned;
+use crate::render::Secret;
+use crate::render::secret::scrubbed;
 use crate::net::shortage::{Shortage, told};
 
 /// A session that could not be made or go on.
@@ -31,6 +33,18 @@ impl std::error::Error for Fault {}
 impl From<Fault> for io::Error {
     fn from(fault: Fault) -> Self {
         Self::other(fault)
+    }
+}
+
+/// The error, its words without what they repeat of secrets: the names in a certificate are the
+/// server's. `spellings` are those of the secrets.
+#[must_use]
+pub fn without_secrets(error: io::Error, spellings: &[Secret]) -> io::Error {
+    match error.get_ref().and_then(|fault| fault.downcast_ref::<Fault>()) {
+        Some(Fault { class, words }) => {
+            Fault::new(*class, scrubbed(words.clone(), spellings)).into()
+        }
+        None => error,
     }
 }
 

@@ -23,7 +23,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{RootCertStore, client::danger::ServerCertVerifier};
 
-pub use self::fault::{Fault, class_of};
+pub use self::fault::{Fault, class_of, without_secrets};
 pub use self::session::{Facts, PIECE_BYTES, Phase, RECORD_BYTES, Session};
 
 use self::anybody::Anybody;
