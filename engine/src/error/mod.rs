@@ -4,13 +4,13 @@
 //! or flag it came from and gets an exit code. Server misbehaviour is never an error: it is an
 //! outcome in the log. This file does not print.
 
-pub(crate) mod lacking;
 pub mod beside;
+pub(crate) mod lacking;
 pub mod output;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 use onbeat_shared::foreign::shown_path;
@@ -91,9 +91,9 @@ pub(crate) fn next_step(action: &str, error: &io::Error) -> Cow<'static, str> {
         }
         _ => "",
     }
+    .into()
 }
 
-    .into()
 impl std::error::Error for EngineError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {

@@ -3,8 +3,9 @@
 //!
 //! Over TLS the first session of a run is made here, alone, so that the others can resume it.
 //!
-//! Blocks, for three seconds an address at most. What it finds out is the [`Way`] that the cores
-//! then take; what it cannot find is said in words that name the option, and nothing has been sent.
+//! Blocks, for three seconds an address and ten for a handshake at most. What it finds out is the
+//! [`Way`] that the cores then take; what it cannot find is said in words that name the option, and
+//! nothing has been sent.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -23,10 +24,13 @@ use super::socket;
 use super::target::Target;
 use super::tls::{self, Client, Fault, Phase, Session};
 use super::way::{Peer, Way, WayOptions};
+use crate::clock::monotonic_ns;
 use crate::error::EngineError;
 
 /// How long the server may take to accept a probe.
 const PROBE: Duration = Duration::from_secs(3);
+/// How long the whole handshake may take: a server that drips its part byte by byte is not there.
+const GREETING: Duration = Duration::from_secs(10);
 /// How long to wait for a ticket behind a handshake, or for the server's word on our certificate. A
 /// server that has either to say says it at once.
 const AFTERWORD: Duration = Duration::from_millis(300);
@@ -73,7 +77,7 @@ pub fn reach(target: &Target, options: &WayOptions) -> Result<Reached, EngineErr
         None => reach_tcp(target, &options.local_addresses)?,
     };
     let Some(mut client) = client else { return Ok(Reached { way, tls: None }) };
-    let facts = greet(socket, &client).map_err(|fault| {
+    let facts = greet(socket, &client, GREETING).map_err(|fault| {
         EngineError::Run(match fault.class.is_client_side() {
             true => format!("could not connect to the server: {fault}"),
             false => format!("{target} ({}): {fault}", way.peer),
@@ -85,11 +89,20 @@ pub fn reach(target: &Target, options: &WayOptions) -> Result<Reached, EngineErr
 }
 
 /// The first session of a run: makes it, and waits for what the server adds behind the handshake.
-fn greet(socket: Option<OwnedFd>, client: &Client) -> Result<tls::Facts, Fault> {
+fn greet(
+    socket: Option<OwnedFd>,
+    client: &Client,
+    patience: Duration,
+) -> Result<tls::Facts, Fault> {
+    let patience_ns = i64::try_from(patience.as_nanos()).unwrap_or(i64::MAX);
+    let until_ns = monotonic_ns().saturating_add(patience_ns);
     // Whatever kind of stream socket it is: it is read from and written to.
     let Some(mut stream) = socket.map(TcpStream::from) else { return Err(Fault::closed()) };
     let mut session = client.begin()?;
     while session.phase() == Phase::Handshake {
+        if monotonic_ns() > until_ns {
+            return Err(Fault::broken_off(&io::ErrorKind::TimedOut.into()));
+        }
         flush(&mut stream, &mut session).map_err(|error| Fault::broken_off(&error))?;
         read(&mut stream, &mut session)?;
     }
@@ -97,7 +110,7 @@ fn greet(socket: Option<OwnedFd>, client: &Client) -> Result<tls::Facts, Fault> 
     let facts = session.facts().ok_or_else(Fault::closed)?;
     // A stream without this limit would only wait longer.
     let _ = stream.set_read_timeout(Some(AFTERWORD));
-    while !client.may_resume() && session.phase() == Phase::Open {
+    while !client.may_resume() && session.phase() == Phase::Open && monotonic_ns() < until_ns {
         match read(&mut stream, &mut session) {
             Ok(()) => {}
             // Nothing to add.
@@ -312,6 +325,20 @@ fn is_ours(own: IpAddr) -> Result<(), EngineError> {
 
 /// A connection that waits until it is open.
 pub(super) fn probe(way: &Way, turn: usize) -> Result<OwnedFd, Errno> {
+    /// Signals do not come more often than that.
+    const TRIES: usize = 5;
+    let mut connected = Err(Errno::INTR);
+    for _ in 0..TRIES {
+        connected = connect_once(way, turn);
+        // A process that was stopped meanwhile, or got a signal: that says nothing of the server.
+        if connected.as_ref().err() != Some(&Errno::INTR) {
+            break;
+        }
+    }
+    connected
+}
+
+fn connect_once(way: &Way, turn: usize) -> Result<OwnedFd, Errno> {
     let socket = socket::of_peer(way, turn, SocketFlags::CLOEXEC)?;
     // Connecting goes by the limit on sending.
     set_socket_timeout(&socket, Timeout::Send, Some(PROBE))?;
@@ -328,20 +355,6 @@ mod tests {
     use super::*;
 
     fn words<T>(result: Result<T, EngineError>) -> String {
-    /// Signals do not come more often than that.
-    const TRIES: usize = 5;
-    let mut connected = Err(Errno::INTR);
-    for _ in 0..TRIES {
-        connected = connect_once(way, turn);
-        // A process that was stopped meanwhile, or got a signal: that says nothing of the server.
-        if connected.as_ref().err() != Some(&Errno::INTR) {
-            break;
-        }
-    }
-    connected
-}
-
-fn connect_once(way: &Way, turn: usize) -> Result<OwnedFd, Errno> {
         match result {
             Ok(_) => "fine".to_owned(),
             Err(error) => error.to_string(),
@@ -362,6 +375,25 @@ fn connect_once(way: &Way, turn: usize) -> Result<OwnedFd, Errno> {
     }
 
     #[test]
+    fn a_handshake_that_drips_is_over_in_time() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port on loopback");
+        let ours = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+        let (mut theirs, _) = listener.accept().expect("it has connected");
+        let server = std::thread::Builder::new().name("dripping".to_owned()).spawn(move || {
+            // A record of the handshake that would be long, a byte at a time.
+            let _ = theirs.write_all(&[0x16, 3, 3, 0x3f, 0]);
+            let _ = theirs.set_read_timeout(Some(Duration::from_millis(20)));
+            let mut buffer = [0; 4_096];
+            while theirs.write_all(&[2]).is_ok() && !matches!(theirs.read(&mut buffer), Ok(0)) {}
+        });
+        let client = Client::new("localhost", &tls::TlsOptions::default()).expect("a client");
+        let fault = greet(Some(ours.into()), &client, Duration::from_millis(300));
+        let words = fault.expect_err("no server drips so long").to_string();
+        assert_eq!(words, "the TLS handshake took too long");
+        server.expect("a thread").join().expect("it ends with the connection");
+    }
+
+    #[test]
     fn families_are_not_mixed() {
         let four: IpAddr = "127.0.0.2".parse().expect("literal");
         let six: IpAddr = "::1".parse().expect("literal");
@@ -372,22 +404,6 @@ fn connect_once(way: &Way, turn: usize) -> Result<OwnedFd, Errno> {
         assert!(words(usable(&server[..1], &[six])).contains("IPv4 addresses only"));
     }
 
-    #[test]
-    fn what_is_wrong_with_a_socket_is_said() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let at = |name: &str| folder.path().join(name);
-        assert!(words(reach_unix(&at("none"))).contains("no such socket"));
-        std::fs::write(at("file"), "").expect("writable");
-        assert!(words(reach_unix(&at("file"))).contains("it is no socket"));
-        let _datagrams = std::os::unix::net::UnixDatagram::bind(at("datagrams")).expect("bound");
-        assert!(words(reach_unix(&at("datagrams"))).contains("another kind"));
-        drop(std::os::unix::net::UnixListener::bind(at("left")).expect("bound"));
-        assert!(words(reach_unix(&at("left"))).contains("its server has gone"));
-        let _server = std::os::unix::net::UnixListener::bind(at("server")).expect("bound");
-        assert_eq!(words(reach_unix(&at("server"))), "fine");
-        assert!(unix_words(Errno::ACCESS).contains("permission denied"));
-    }
-}
     #[test]
     fn a_server_of_several_addresses_is_blamed_with_all_that_refused() {
         let target = Target::parse("http://host:9").expect("a URL");
@@ -415,3 +431,20 @@ fn connect_once(way: &Way, turn: usize) -> Result<OwnedFd, Errno> {
         assert!(many.contains("10.0.0.4:9: ") && many.contains("; and 3 more)"), "{many}");
         assert!(!many.contains("10.0.0.5"), "{many}");
     }
+
+    #[test]
+    fn what_is_wrong_with_a_socket_is_said() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        assert!(words(reach_unix(&at("none"))).contains("no such socket"));
+        std::fs::write(at("file"), "").expect("writable");
+        assert!(words(reach_unix(&at("file"))).contains("it is no socket"));
+        let _datagrams = std::os::unix::net::UnixDatagram::bind(at("datagrams")).expect("bound");
+        assert!(words(reach_unix(&at("datagrams"))).contains("another kind"));
+        drop(std::os::unix::net::UnixListener::bind(at("left")).expect("bound"));
+        assert!(words(reach_unix(&at("left"))).contains("its server has gone"));
+        let _server = std::os::unix::net::UnixListener::bind(at("server")).expect("bound");
+        assert_eq!(words(reach_unix(&at("server"))), "fine");
+        assert!(unix_words(Errno::ACCESS).contains("permission denied"));
+    }
+}

@@ -10,9 +10,9 @@ use onbeat_shared::log::outcome::Class;
 use rustls::{AlertDescription, CertificateError, Error};
 
 use super::issuer::SelfSigned;
+use crate::net::shortage::{Shortage, told};
 use crate::render::Secret;
 use crate::render::secret::scrubbed;
-use crate::net::shortage::{Shortage, told};
 
 /// A session that could not be made or go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
