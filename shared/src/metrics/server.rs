@@ -177,7 +177,7 @@ impl Level {
 }
 
 /// The heads of [`rows`].
-pub const HEADS: [&str; 9] = [
+pub const HEADS: [&str; 11] = [
     "server",
     "asked",
     "failed",
@@ -186,13 +186,15 @@ pub const HEADS: [&str; 9] = [
     "cache used: mean, most",
     "prefix hits",
     "generated tokens",
+    "impossible values",
+    "series left out",
     "first failure",
 ];
 
 /// A server in words, for pages: its source and its first failure are foreign. What it did not say
 /// is no zero.
 #[must_use]
-pub fn rows(servers: &[ServerReport]) -> Vec<[String; 9]> {
+pub fn rows(servers: &[ServerReport]) -> Vec<[String; 11]> {
     let none = || "no data".to_owned();
     let level = |level: Option<Level>, shown: fn(f64) -> String| {
         level.map_or_else(none, |level| format!("{}, {}", shown(level.mean), shown(level.max)))
@@ -207,6 +209,8 @@ pub fn rows(servers: &[ServerReport]) -> Vec<[String; 9]> {
             level(server.cache_usage, percent),
             server.prefix_hit_rate.map_or_else(none, percent),
             server.generated_tokens.map_or_else(none, |tokens| grouped(whole(tokens.round()))),
+            grouped(server.impossible_values),
+            grouped(server.left_out_series),
             server.first_failure.clone().unwrap_or_default(),
         ]
     };
@@ -439,9 +443,12 @@ mod tests {
     #[test]
     fn rows_say_what_is_missing() {
         let run = says(&[("u vllm:num_requests_waiting", SeriesKind::Gauge, &[1.0, 3.0])]);
-        let [row] = &rows(&[only(&run)])[..] else { panic!("one server") };
+        let lacking = ServerReport { impossible_values: 2, left_out_series: 3, ..only(&run) };
+        let [row] = &rows(&[lacking])[..] else { panic!("one server") };
         assert_eq!((&*row[0], &*row[3], &*row[6]), ("u", "no data", "no data"));
         assert_eq!(row[4], "2, 3");
+        let of = |head: &str| &*row[HEADS.iter().position(|&own| own == head).expect("a column")];
+        assert_eq!((of("impossible values"), of("series left out")), ("2", "3"));
     }
 
     #[test]
