@@ -150,8 +150,15 @@ fn load(text: &mut String, report: &Report) -> fmt::Result {
         ("input tokens", rate(rates.input_tokens_per_s)),
         ("output tokens", rate(rates.output_tokens_per_s)),
         ("most in flight", rates.peak_in_flight.map_or_else(none, grouped)),
-        ("cache hits: ideal, reported", {
-            format!("{}, {}", share(cache.ideal_hit_rate), share(cache.reported_hit_rate))
+        ("cache hits, ideal", {
+            let of_all = |hits| format!("{} of the input that was sent", percent(hits));
+            cache.ideal_hit_rate.map_or_else(none, of_all)
+        }),
+        ("cache hits, reported", {
+            let answers = counted(cache.requests_reporting, "answer");
+            cache
+                .reported_hit_rate
+                .map_or_else(none, |hits| format!("{} of the input of {answers}", percent(hits)))
         }),
     ];
     let unknown = report.notes.open + report.notes.not_reached + report.notes.lost;
@@ -370,6 +377,10 @@ mod tests {
             assert!(text.contains(part), "{part} in {text}");
         }
         check_tables(&text);
+        let answers = read(&sample::sample(3, 200)).1.cache.requests_reporting;
+        let of = format!(" of the input of {answers} answers |");
+        let reported = text.lines().find(|line| line.starts_with("| cache hits, reported | "));
+        assert!((1..200).contains(&answers) && reported.expect("a row").ends_with(&of), "{text}");
         let empty = page(&Sample::new());
         assert!(
             empty.starts_with("### \u{274c} Schedule **not** held") && empty.contains("no data")

@@ -286,7 +286,9 @@ fn throughput(report: &Report) -> Card {
     if users.is_some() {
         card.add("  as the overlap of sets", rate(overlap));
     }
-    card.add("Reported by the server", rate(report.cache.reported_hit_rate));
+    let answers = counted(report.cache.requests_reporting, "answer");
+    let of = report.cache.reported_hit_rate.map_or_else(String::new, |_| format!(" in {answers}"));
+    card.add("Reported by the server", rate(report.cache.reported_hit_rate) + &of);
     if let Some(users) = &report.users {
         card.add("New input tokens", grouped(users.cache.new_tokens));
     }
