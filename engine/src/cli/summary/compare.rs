@@ -71,7 +71,7 @@ fn run(page: &mut Page, against: &Against, verbose: bool) {
     }
     page.blank();
     page.line(&format!(
-        "{:<24}{:>11}{:>11}{:>12}{:>8}{:>25}",
+        "{:<28}{:>10}{:>10}{:>11}{:>8}{:>25}",
         "", "base", "new", "change", "ratio", "95 % interval of change"
     ));
     for row in against.figures.iter().filter(|row| verbose || row.is_main) {
@@ -124,7 +124,7 @@ fn figure(page: &mut Page, row: &Compared) {
     let ratio = row.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
     let interval = row.interval().unwrap_or_else(|| "-".to_owned());
     page.line(&format!(
-        "{:<24}{:>11}{:>11}{change:>12}{ratio:>8}{interval:>25} {}",
+        "{:<28}{:>10}{:>10}{change:>11}{ratio:>8}{interval:>25} {}",
         row.label,
         value(row.base),
         value(row.new),

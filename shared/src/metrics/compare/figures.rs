@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::super::bootstrap::Figure;
 use super::super::cache::ideal;
 use super::super::latency::{Metric, count, nanos, tokens_per_s_per_user};
-use super::super::lateness::lateness_ns;
+use super::super::lateness::{in_stall, lateness_ns};
 use super::super::slo::{self, Goals};
 use super::super::tokens;
 use super::paired::Parts;
@@ -34,6 +34,8 @@ pub(super) enum Number {
     Of(Metric),
     /// Lateness in µs.
     Lateness,
+    /// That of requests that no host stall explains: what a verdict is of.
+    LatenessOutsideStalls,
     /// Output tokens per second once the first one is there.
     Speed,
     /// Prompt tokens.
@@ -57,7 +59,8 @@ const OF_LENGTHS: &[(Figure, &str)] = &[(Figure::Mean, "mean"), (Figure::Quantil
 impl Number {
     /// All of them, in the order of the table.
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        let more = [Self::Lateness, Self::Speed, Self::Prompt, Self::Completion];
+        let late = [Self::LatenessOutsideStalls, Self::Lateness];
+        let more = late.into_iter().chain([Self::Speed, Self::Prompt, Self::Completion]);
         Metric::ALL.into_iter().map(Self::Of).chain(more)
     }
 
@@ -66,6 +69,7 @@ impl Number {
         match self {
             Self::Of(metric) => metric.name(),
             Self::Lateness => "lateness_us",
+            Self::LatenessOutsideStalls => "lateness_outside_stalls_us",
             Self::Speed => "output_tokens_per_s_per_user",
             Self::Prompt => "prompt_tokens",
             Self::Completion => "completion_tokens",
@@ -77,6 +81,7 @@ impl Number {
         match self {
             Self::Of(metric) => format!("{}, ms", metric.label()),
             Self::Lateness => "lateness, us".to_owned(),
+            Self::LatenessOutsideStalls => "late outside stalls, us".to_owned(),
             Self::Speed => "tokens/s per user".to_owned(),
             Self::Prompt => "prompt tokens".to_owned(),
             Self::Completion => "completion tokens".to_owned(),
@@ -87,22 +92,23 @@ impl Number {
     pub(super) const fn unit(self) -> &'static str {
         match self {
             Self::Of(_) => "ms",
-            Self::Lateness => "us",
+            Self::Lateness | Self::LatenessOutsideStalls => "us",
             Self::Speed => "tokens/s",
             Self::Prompt | Self::Completion => "tokens",
         }
     }
 
-    /// Whether people see it without asking for all.
+    /// Whether people see it without asking for all. Of lateness that is what verdicts are of: the
+    /// host's stalls say nothing of what differs between runs.
     pub(super) const fn is_main(self) -> bool {
         use Metric::{E2e, Itl, Ttft};
-        matches!(self, Self::Of(Ttft | Itl | E2e) | Self::Lateness | Self::Speed)
+        matches!(self, Self::Of(Ttft | Itl | E2e) | Self::LatenessOutsideStalls | Self::Speed)
     }
 
     /// Which direction is good.
     pub(super) const fn good(self) -> Good {
         match self {
-            Self::Of(_) | Self::Lateness => Good::Less,
+            Self::Of(_) | Self::Lateness | Self::LatenessOutsideStalls => Good::Less,
             Self::Speed => Good::More,
             Self::Prompt | Self::Completion => Good::Neither,
         }
@@ -122,8 +128,13 @@ impl Number {
     }
 
     fn value(self, run: &Run, i: usize) -> Option<f64> {
-        if self == Self::Lateness {
-            return lateness_ns(run, i).map(|late| nanos(late) / 1e3);
+        let late = || lateness_ns(run, i).map(|late| nanos(late) / 1e3);
+        match self {
+            Self::Lateness => return late(),
+            Self::LatenessOutsideStalls => {
+                return late().filter(|_| in_stall(run, i) != Some(true));
+            }
+            _ => {}
         }
         if !run.requests.is_ok(i) {
             return None;
@@ -133,7 +144,7 @@ impl Number {
             Self::Speed => tokens_per_s_per_user(run, i),
             Self::Prompt => tokens::prompt(run, i).map(count),
             Self::Completion => tokens::completion(run, i).map(count),
-            Self::Lateness => None,
+            Self::Lateness | Self::LatenessOutsideStalls => None,
         }
     }
 }
@@ -212,5 +223,68 @@ impl Ratio {
                 tokens(could, of)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Against, Subject, Verdict, against};
+    use super::*;
+    use crate::log::sample::Sample;
+    use crate::log::{Class, Record};
+    use crate::metrics::gate::{Gate, Judging, judge};
+    use crate::metrics::report::Report;
+    use crate::metrics::{ReportOptions, report};
+    use crate::units::{CoreIndex, RunNanos};
+
+    const MS: i64 = 1_000_000;
+
+    /// 600 requests, each so many ms late; a stall explains the lateness of every tenth, which is
+    /// so many ms more.
+    fn run(late: i64, stalled: i64) -> (Run, Report) {
+        let mut sample = Sample::new();
+        for k in 0..600 {
+            let due = k * 100 * MS;
+            let more = if k % 10 == 0 { stalled * MS } else { 0 };
+            let sent = due + late * MS / 100 + more;
+            let request = sample.plan(due);
+            sample.dispatch(request, due, sent);
+            sample.done(request, sent + MS, Class::Ok);
+            if more > 0 {
+                let (start, length_ns) = (RunNanos(due), more.unsigned_abs());
+                sample.push(CoreIndex(0), Record::Stall { start, length_ns });
+            }
+        }
+        let run = Run::read(&sample.bytes()).expect("a log");
+        let numbers = report(&run, &ReportOptions::default());
+        (run, numbers)
+    }
+
+    fn compared(base: &(Run, Report), new: &(Run, Report)) -> Against {
+        let [base, new] = [("base", base), ("new", new)].map(|(name, (run, report))| Subject {
+            name,
+            run,
+            report,
+        });
+        against(base, new, &Goals::default())
+    }
+
+    #[test]
+    fn lateness_is_judged_as_verdicts_judge_it() {
+        let (calm, noisy) = (run(10, 0), run(10, 30));
+        let found = compared(&calm, &noisy);
+        let row = |name: &str| found.figures.iter().find(|row| row.name == name).expect("a row");
+        let (plain, outside) = (row("lateness_us.p99"), row("lateness_outside_stalls_us.p99"));
+        assert_eq!((plain.verdict, plain.is_main), (Verdict::Worse, false), "{plain:?}");
+        assert_eq!((outside.verdict, outside.is_main), (Verdict::Unclear, true), "{outside:?}");
+        assert_eq!((outside.base, outside.new), (Some(100.0), Some(100.0)), "{outside:?}");
+        let reported = noisy.1.schedule.lateness_outside_stalls_us.expect("some").p99;
+        assert_eq!(outside.new, Some(reported));
+        let gates = ["lateness_outside_stalls_us.p99 > +5%", "lateness_us.p99 > +5%"];
+        let gates = gates.map(|gate| Gate::parse(gate).expect(gate));
+        let [base, new] = [&calm, &noisy].map(|(_, report)| Judging { name: "x", report });
+        let judged = judge(&gates, new, Some((base, &found)), true);
+        let judged: Vec<bool> = judged.iter().map(|one| one.failed).collect();
+        assert_eq!(judged, [false, true]);
     }
 }
