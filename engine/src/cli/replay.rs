@@ -377,13 +377,9 @@ pub fn conclude(
         );
         report::finish(gate)?;
     }
-    let (gates, accepted) = (conclusion.gates, conclusion.gates.accepts_not_held());
-    let name = shown_path(&ran.log);
-    let judging = Judging { name: &name, report: &numbers };
-    let judged = judge(&gates.fail_on, judging, None, accepted);
-    report::finish(summary::gates::write(out, &judged, false))?;
-    let held = numbers.verdict.schedule_held || accepted;
-    Ok(if held && !failed { exit_code(&judged) } else { GATE_FAILED })
+    report::finish(summary::gates::write(out, &numbers.gates, false))?;
+    let held = numbers.verdict.schedule_held || conclusion.gates.accepts_not_held();
+    Ok(if held && !failed { exit_code(&numbers.gates) } else { GATE_FAILED })
 }
 
 /// Prints the summary of the log and writes the files that go with it; returns its numbers.
@@ -396,7 +392,10 @@ fn summarise(
     let slo = Some(conclusion.goals.goals()?);
     let slice_ns = conclusion.slices.length_ns();
     let options = ReportOptions { slo, slice_ns, ..ReportOptions::default() };
-    let numbers = metrics::report(&run, &options);
+    let mut numbers = metrics::report(&run, &options);
+    let (name, gates) = (shown_path(&ran.log), conclusion.gates);
+    let judging = Judging { name: &name, report: &numbers };
+    numbers.gates = judge(&gates.fail_on, judging, None, gates.accepts_not_held());
     report::finish(summary::write(out, &numbers, conclusion.verbose))?;
     if let Some(results) = conclusion.results {
         let state = ran.conducted.directed.as_ref().map(|directed| directed.state.clone());

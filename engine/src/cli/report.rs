@@ -241,19 +241,20 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         slice_ns: args.slices.length_ns_or_of(&run).or_else(own),
         ..ReportOptions::default()
     };
-    let report = report(&run, &options);
+    let mut report = report(&run, &options);
     let name = shown_path(&args.log);
     let judging = Judging { name: &name, report: &report };
-    let judged = judge(&args.gates.fail_on, judging, None, args.gates.accepts_not_held());
+    report.gates = judge(&args.gates.fail_on, judging, None, args.gates.accepts_not_held());
+    let judged = &report.gates;
     if let Some(file) = &args.html {
         let page = |mut file: &File| html::write(&run, &report, None, &mut file);
         to_file(file, args.force, page)?;
-        return said(&judged, &mut io::stderr());
+        return said(judged, &mut io::stderr());
     }
     let written = match args.format {
         Format::Text => summary::write(out, &report, args.verbose)
-            .and_then(|()| summary::gates::write(out, &judged, false)),
-        Format::Markdown => markdown::report(&report, &judged, out),
+            .and_then(|()| summary::gates::write(out, judged, false)),
+        Format::Markdown => markdown::report(&report, out),
         Format::Json => serde_json::to_writer_pretty(&mut *out, &report)
             .map_err(io::Error::from)
             .and_then(|()| out.write_all(b"\n")),
@@ -261,9 +262,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     };
     finish(written)?;
     match args.format {
-        // They are in what was written.
-        Format::Text | Format::Markdown => Ok(exit_code(&judged)),
-        Format::Json | Format::Html => said(&judged, &mut io::stderr()),
+        Format::Text | Format::Markdown => Ok(exit_code(judged)),
+        // They are in what was written, too; whoever started it sees here why it failed.
+        Format::Json | Format::Html => said(judged, &mut io::stderr()),
     }
 }
 
@@ -338,10 +339,22 @@ mod tests {
         for format in [Format::Text, Format::Json, Format::Html, Format::Markdown] {
             let (code, text) = gated(format, "ttft_ms.p99 > 1").expect("a report");
             assert_eq!(code, 3);
-            let is_said = matches!(format, Format::Text | Format::Markdown);
-            assert_eq!(text.contains("ttft_ms.p99 > 1"), is_said, "{text}");
+            let said =
+                if format == Format::Html { "ttft_ms.p99 &gt; 1" } else { "ttft_ms.p99 > 1" };
+            assert!(text.contains(said), "{text}");
             assert_eq!(gated(format, "ttft_ms.p99 > 100000").expect("a report").0, 0);
         }
+        let (_, text) = gated(Format::Json, "ttft_ms.p99 > 1").expect("a report");
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let gate = &json["gates"][0];
+        assert_eq!(
+            (&gate["failed"], &gate["value"]),
+            (&true.into(), &json["latency"]["ttft_ms"]["p99"])
+        );
+        let mut ungated = Vec::new();
+        run(&args(&log, Format::Json), &mut ungated).expect("a report");
+        let json: serde_json::Value = serde_json::from_slice(&ungated).expect("JSON");
+        assert_eq!(json["gates"], serde_json::json!([]));
         let error = gated(Format::Text, "ttft_ms.p99 > +5%").expect_err("no base");
         assert_eq!(error.exit_code(), 2);
         assert!(error.to_string().contains("onbeat compare BASE.beat NEW.beat"), "{error}");

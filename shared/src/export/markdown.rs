@@ -18,14 +18,14 @@ use crate::metrics::report::Report;
 use crate::metrics::server;
 use crate::metrics::stopped;
 
-/// Writes a report, with what became of its gates.
+/// Writes a report, its gates included.
 ///
 /// # Errors
 /// If writing fails.
-pub fn report(report: &Report, judged: &[Judged], out: &mut dyn Write) -> io::Result<()> {
+pub fn report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     put(out, |text| {
         verdict(text, report)?;
-        gates(text, judged, false)?;
+        gates(text, &report.gates, false)?;
         figures(text, report)?;
         load(text, report)?;
         of_fidelity(text, report)?;
@@ -339,11 +339,11 @@ mod tests {
     }
 
     fn page(sample: &Sample) -> String {
-        let (_, numbers) = read(sample);
+        let (_, mut numbers) = read(sample);
         let gates = [Gate::parse("ttft_ms.p99 > 1").expect("a gate")];
-        let judged = judge(&gates, Judging { name: "run.beat", report: &numbers }, None, false);
+        numbers.gates = judge(&gates, Judging { name: "x", report: &numbers }, None, false);
         let mut out = Vec::new();
-        report(&numbers, &judged, &mut out).expect("memory takes everything");
+        report(&numbers, &mut out).expect("memory takes everything");
         String::from_utf8(out).expect("text")
     }
 
@@ -393,7 +393,7 @@ mod tests {
         let (_, mut numbers) = read(&sample::sample(3, 20));
         let written = |numbers: &Report| {
             let mut out = Vec::new();
-            report(numbers, &[], &mut out).expect("memory takes everything");
+            report(numbers, &mut out).expect("memory takes everything");
             String::from_utf8(out).expect("text")
         };
         assert!(!written(&numbers).contains("| host |"));

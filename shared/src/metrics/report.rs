@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::adjusted::FailuresAsInfinite;
 use super::concurrency::Concurrency;
 use super::fidelity::Fidelity;
+use super::gate::Judged;
 use super::hosts::HostReport;
 use super::left_out::LeftOut;
 use super::periods::Period;
@@ -90,6 +91,8 @@ pub struct Report {
     pub servers: Option<Vec<ServerReport>>,
     /// What a reader must know beside the numbers.
     pub notes: Notes,
+    /// What was asked to fail (`--fail-on`), and whether it did; empty where nothing was asked.
+    pub gates: Vec<Judged>,
 }
 
 /// What ran, where.

@@ -10,6 +10,7 @@ use super::page::{Card, Verdict};
 use crate::counted::{counted, grouped};
 use crate::log::Class;
 use crate::metrics::Statistic;
+use crate::metrics::gate::Judged;
 use crate::metrics::report::Report;
 use crate::metrics::stopped;
 use crate::metrics::tokens::length_hint;
@@ -90,6 +91,23 @@ pub(super) fn verdict(report: &Report) -> Verdict {
     let left_out = report.verdict.left_out.words(held);
     let words = format!("Schedule {word}{left_out}: {of}{late}");
     Verdict { held, words, reasons: report.verdict.reasons.clone() }
+}
+
+/// What became of gates; `None` where there were none.
+pub(super) fn gates(report: &Report) -> Option<Verdict> {
+    let judged = &report.gates;
+    let failed = judged.iter().filter(|one| one.failed).count() as u64;
+    let all = counted(judged.len() as u64, "gate");
+    let words = match failed {
+        0 => format!("Passed: {all}"),
+        _ => format!("FAILED: {} of {all}", grouped(failed)),
+    };
+    let said = |one: &Judged| {
+        let word = if one.failed { "FAIL" } else { "pass" };
+        format!("{word} {}: {}", one.gate, one.words)
+    };
+    let reasons = judged.iter().map(said).collect();
+    (!judged.is_empty()).then_some(Verdict { held: failed == 0, words, reasons })
 }
 
 /// What a reader must know beside the numbers.

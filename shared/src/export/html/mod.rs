@@ -139,6 +139,7 @@ fn page(run: &Run, report: &Report) -> Page {
         title: facts::title(run),
         lead: facts::lead(run, report),
         verdict: facts::verdict(report),
+        gates: facts::gates(report),
         cards: facts::cards(run, report),
         notes: facts::notes(report),
         dashboards,

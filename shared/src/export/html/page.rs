@@ -30,6 +30,8 @@ pub(super) struct Page {
     pub(super) lead: String,
     /// Whether the measurement is valid, and why not.
     pub(super) verdict: Verdict,
+    /// What became of gates, if there were any.
+    pub(super) gates: Option<Verdict>,
     /// Tables of facts and numbers.
     pub(super) cards: Vec<Card>,
     /// What a reader must know.
@@ -44,15 +46,27 @@ pub(super) struct Page {
     pub(super) numbers: Option<Numbers>,
 }
 
-/// Whether the measurement is valid.
+/// Whether all is well: with the measurement, or with what was asked of it.
 #[derive(Clone, Debug)]
 pub(super) struct Verdict {
     /// It is.
     pub(super) held: bool,
     /// In a line.
     pub(super) words: String,
-    /// Why not.
+    /// Why, or why not.
     pub(super) reasons: Vec<String>,
+}
+
+impl Verdict {
+    fn draw(&self, out: &mut String) -> fmt::Result {
+        let class = if self.held { "verdict" } else { "verdict not" };
+        write!(out, "<div class=\"{class}\"><b>{}</b>", Paragraph(&self.words))?;
+        for reason in &self.reasons {
+            write!(out, "<p>{}</p>", Paragraph(reason))?;
+        }
+        out.push_str("</div>\n");
+        Ok(())
+    }
 }
 
 /// Names and values.
@@ -186,13 +200,9 @@ impl Page {
     }
 
     fn facts(&self, out: &mut String) -> fmt::Result {
-        let Verdict { held, words, reasons } = &self.verdict;
-        let class = if *held { "verdict" } else { "verdict not" };
-        write!(out, "<div class=\"{class}\"><b>{}</b>", Paragraph(words))?;
-        for reason in reasons {
-            write!(out, "<p>{}</p>", Paragraph(reason))?;
-        }
-        out.push_str("</div>\n<div class=\"cards\">\n");
+        self.verdict.draw(out)?;
+        self.gates.iter().try_for_each(|gates| gates.draw(out))?;
+        out.push_str("<div class=\"cards\">\n");
         for card in self.cards.iter().filter(|card| !card.rows.is_empty()) {
             write!(out, "<div class=\"card\"><h3>{}</h3><table>", Shown(card.title))?;
             for (name, value) in &card.rows {
@@ -268,14 +278,13 @@ mod tests {
     fn hostile(words: &str) -> Page {
         let mut card = Card::new("Run");
         card.add(words, words);
+        let verdict =
+            Verdict { held: false, words: words.to_owned(), reasons: vec![words.to_owned()] };
         Page {
             title: words.to_owned(),
             lead: words.to_owned(),
-            verdict: Verdict {
-                held: false,
-                words: words.to_owned(),
-                reasons: vec![words.to_owned()],
-            },
+            gates: Some(verdict.clone()),
+            verdict,
             cards: vec![card],
             notes: vec![words.to_owned()],
             dashboards: Vec::new(),

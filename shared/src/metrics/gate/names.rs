@@ -384,6 +384,14 @@ mod tests {
     }
 
     #[test]
+    fn what_became_of_gates_is_no_number_of_a_run() {
+        assert!(SCHEMA.contains("\"gates\""), "it is in the report");
+        assert!(known().iter().all(|place| place.names[0] != "gates"));
+        let error = Place::of("gates.value").expect_err("no number");
+        assert!(error.contains("no number of a report"), "{error}");
+    }
+
+    #[test]
     fn units_are_in_the_names() {
         let unit = |name: &str| Place::of(name).expect(name).unit();
         assert_eq!(unit("ttft_ms.p99"), " ms");
