@@ -39,6 +39,8 @@ const CHROME: f32 = 2.0 * (theme::CARD_CHROME + xy_plot::HEADING) + CHOICES + GU
 const NUMBER_WIDTH: f32 = 190.0;
 /// Least width in which no number of the table is cut.
 const ALL_COLUMNS: f32 = 540.0;
+/// Stands in the place of an interval that too few values give; why is below the table.
+const TOO_FEW: &str = "too few values";
 /// Height of a run in the list of runs.
 const RUN_ROW: f32 = 22.0;
 
@@ -246,7 +248,7 @@ fn deltas_ui(ui: &mut Ui, scene: &mut Scene<'_>, height: f32) {
                 ui.spacing_mut().item_spacing.y = 2.0 * GRID;
                 small_ui(ui, &deltas.pairing);
                 deltas_table_ui(ui, deltas, LETTERS[baseline + 1]);
-                small_ui(ui, &format!("{CAUTION} Rates have none: a run has one of each."));
+                small_ui(ui, &format!("{CAUTION} {}", deltas.without_interval()));
                 moved_ui(ui, deltas);
                 setup_ui(ui, deltas, LETTERS[baseline + 1]);
             },
@@ -298,6 +300,7 @@ fn deltas_table_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
             2 => &row.shown,
             3 => &row.change,
             4 => &row.relative,
+            5 if row.too_few.is_some() => return TOO_FEW.to_owned(),
             5 => &row.interval,
             _ => return row.verdict.word().to_owned(),
         };

@@ -13,6 +13,7 @@ use onbeat_shared::metrics::{
     compare::{
         self, Differs, Good, Parts, RankTest, Ratio, Values, Verdict, pairing, ratio_difference,
     },
+    lateness,
     slo::{self, Goals},
 };
 use onbeat_shared::run::Run;
@@ -79,9 +80,14 @@ pub struct Delta {
     pub relative: Option<String>,
     /// The 95 % interval of the change.
     pub interval: Option<String>,
+    /// Why there is none although requests have values: they are too few.
+    pub too_few: Option<String>,
     /// What that means.
     pub verdict: Verdict,
 }
+
+/// Lateness of requests that no host stall explains.
+const OUTSIDE_STALLS: &str = "late outside stalls";
 
 /// Numbers of requests in the table, each with its figures.
 const NUMBERS: &[(Field, &str, &[f64], Good)] = &[
@@ -92,7 +98,6 @@ const NUMBERS: &[(Field, &str, &[f64], Good)] = &[
     (Field::CachedShare, "cached share", &[], Good::More),
     (Field::Input, "input tokens", &[], Good::Neither),
     (Field::Output, "output tokens", &[], Good::Neither),
-    (Field::Lateness, "lateness", &[0.99], Good::Less),
 ];
 
 impl Deltas {
@@ -126,6 +131,14 @@ impl Deltas {
                 rows.push(Delta::of(format!("{name} {suffix}"), &values, figure, good, written));
             }
         }
+        // As verdicts judge it: of a host's stalls, runs differ by chance.
+        let late = both.values_of(&|opened, i| {
+            let outside = lateness::in_stall(&opened.run, i) != Some(true);
+            Number::Of(Field::Lateness).value(opened, i).filter(|_| outside)
+        });
+        moved.extend(late.moved().map(|found| Moved::of(OUTSIDE_STALLS, found)));
+        let (name, figure) = (format!("{OUTSIDE_STALLS} p99"), Figure::Quantile(0.99));
+        rows.push(Delta::of(name, &late, figure, Good::Less, Written::Time));
         let mut add_share = |name: &str, which: &dyn Fn(&Run, usize) -> bool| {
             let values = both.flags(which);
             let name = name.to_owned();
@@ -138,6 +151,20 @@ impl Deltas {
         rows.extend(rates(&both, goals));
         let pairing = both.words(&pairing);
         Self { pairing, rows, moved, setup: compare::setup(&baseline.run, &shown.run) }
+    }
+
+    /// Which figures have no interval, and why.
+    #[must_use]
+    pub fn without_interval(&self) -> String {
+        let mut few: Vec<(String, &str)> = Vec::new();
+        for (row, why) in self.rows.iter().filter_map(|row| Some((row, row.too_few.as_deref()?))) {
+            match few.iter_mut().find(|(_, known)| *known == why) {
+                Some((names, _)) => *names += &format!(", {}", row.name),
+                None => few.push((row.name.clone(), why)),
+            }
+        }
+        let few = few.iter().map(|(names, why)| format!(" None of {names}: {why}."));
+        format!("None of rates: a run has one of each.{}", few.collect::<String>())
     }
 }
 
@@ -193,17 +220,19 @@ impl Both<'_> {
         if !self.paired {
             return Values::Apart(self.runs.map(|run| values(run, number, self.selection)));
         }
-        let of = |place: usize| self.by_request(place, &|opened, i| number.value(opened, i));
-        Values::new(of(0), of(1), true)
+        self.values_of(&|opened, i| number.value(opened, i))
+    }
+
+    fn values_of(&self, value: &dyn Fn(&OpenedRun, usize) -> Option<f64>) -> Values {
+        Values::new(self.by_request(0, value), self.by_request(1, value), self.paired)
     }
 
     /// One for each request that counts and is so, zero for each that is not.
     fn flags(&self, which: &dyn Fn(&Run, usize) -> bool) -> Values {
-        let flag = |opened: &OpenedRun, i: usize| {
+        self.values_of(&|opened, i| {
             let run = &opened.run;
             slo::counts(run, i).then(|| f64::from(u8::from(which(run, i))))
-        };
-        Values::new(self.by_request(0, &flag), self.by_request(1, &flag), self.paired)
+        })
     }
 
     /// How a share of tokens differs.
@@ -222,7 +251,8 @@ impl Both<'_> {
 
 impl Delta {
     fn of(name: String, values: &Values, figure: Figure, good: Good, written: Written) -> Self {
-        Self::sure(name, values.each(figure), values.difference(figure), good, written)
+        let (each, found) = (values.each(figure), values.difference(figure));
+        Self { too_few: values.too_few(figure), ..Self::sure(name, each, found, good, written) }
     }
 
     /// A figure of each run, and what is known of their difference.
@@ -253,6 +283,7 @@ impl Delta {
             change: both.map(|(before, after)| written.change(after - before)),
             relative: relative.map(|(before, after)| Written::Share.change(after / before - 1.0)),
             interval: None,
+            too_few: None,
             verdict: Verdict::Unknown,
         }
     }
@@ -390,6 +421,9 @@ mod tests {
         let found = row(&deltas, "TTFT p99");
         assert_eq!(found.baseline, Some(ttft(&baseline)));
         assert_eq!(found.shown, Some(ttft(&shown)));
+        let late = row(&deltas, "late outside stalls p99");
+        let outside = shown.report().schedule.lateness_outside_stalls_us.expect("some");
+        assert_eq!(late.shown, Some(quantity::measured(outside.p99 * 1e3)));
         let planned = deltas.setup.iter().find(|one| one.what == "requests planned");
         let planned = planned.map(|one| (&*one.base, &*one.new));
         assert_eq!(planned, Some(("300", "200")));
@@ -445,6 +479,24 @@ mod tests {
             ("TTFT", "100 %", "Wilcoxon, by request")
         });
         assert_eq!(moved.chance, "p < 0.0001");
+    }
+
+    #[test]
+    fn an_interval_that_too_few_values_give_is_missed_in_words() {
+        let found = Deltas::of(&late(0), &late(9), &Selection::default(), &Goals::default());
+        let (p50, p99) = (row(&found, "TTFT p50"), row(&found, "TTFT p99"));
+        assert_eq!((p50.interval.is_some(), &p50.too_few), (true, &None));
+        assert_eq!((p99.interval.is_some(), p99.too_few.is_some()), (false, true));
+        assert_eq!(
+            row(&found, "requests").too_few,
+            None,
+            "a run has one rate, however many it has"
+        );
+        let words = found.without_interval();
+        assert!(words.starts_with("None of rates: a run has one of each. None of TTFT p99, "));
+        assert!(words.contains(": p99 takes 500 values of each run, so that 5 lie"), "{words}");
+        let none = Deltas { rows: Vec::new(), ..found }.without_interval();
+        assert!(none.ends_with("one of each."), "{none}");
     }
 
     #[test]
