@@ -141,6 +141,33 @@ fn limits_strike_by_their_own_names() {
 }
 
 #[test]
+fn an_answer_that_is_over_is_not_waited_for_until_a_limit() {
+    for driver in drivers() {
+        let server = Scripted::start(|_, mut stream| {
+            let Some(bytes) = request(&mut stream) else { return };
+            let whole = good_stream();
+            // The last chunk never comes, or a part of the words, and nobody closes.
+            let without_end = whole.strip_suffix(b"0\r\n\r\n").expect("it is chunked");
+            let busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 100\r\n\r\nbusy";
+            let text = String::from_utf8_lossy(&bytes);
+            let is_first = text.contains("\"max_completion_tokens\":7");
+            answer(&mut stream, if is_first { without_end } else { busy });
+            let _ = stream.read(&mut [0]);
+        });
+        let trace = concat!(
+            "{\"timestamp\":0,\"input_length\":5,\"output_length\":7,\"hash_ids\":[1]}\n",
+            "{\"timestamp\":1,\"input_length\":5,\"output_length\":8,\"hash_ids\":[2]}\n",
+        );
+        let mut scenario = Scenario::new(trace);
+        scenario.config.driver = Some(driver);
+        // Nobody limits anything: what is over ends nevertheless.
+        let run = ends(move || scenario.run_against(server.address));
+        assert_eq!(classes(&run), ["ok", "http_5xx"]);
+        assert_eq!((run.chunks.count(0), run.error_text(1)), (2, Some("busy")));
+    }
+}
+
+#[test]
 fn a_key_echoed_by_a_server_does_not_reach_the_log() {
     const CANARY: &str = "CANARY-7f3a-secret";
     let server = Scripted::start(|_, mut stream| {

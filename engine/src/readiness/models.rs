@@ -9,6 +9,8 @@ use crate::render::secret::scrubbed;
 
 /// Names of a long list that are shown.
 const SHOWN: usize = 5;
+/// Longest name that is one: it goes into every request, and the longest in use are paths of files.
+const NAME_BYTES_MAX: usize = 4_096;
 
 #[derive(Deserialize)]
 struct List {
@@ -20,8 +22,8 @@ struct Model {
     id: String,
 }
 
-/// The names in the answer to a question for the list: at least one. A name that repeats one of
-/// `secrets` is none: it would stand in the log.
+/// The names in the answer to a question for the list: at least one. Blanks are no name, nor is what
+/// is endless. A name that repeats one of `secrets` is none: it would stand in the log.
 ///
 /// # Errors
 /// Why there are none, in words.
@@ -44,7 +46,11 @@ pub(super) fn of(reply: &Reply, secrets: &[Secret]) -> Result<Vec<String>, Strin
     if list.data.is_empty() {
         return Err("/v1/models lists no model".to_owned());
     }
-    let names: Vec<_> = list.data.into_iter().map(|model| model.id).collect();
+    let is_name = |name: &String| !name.trim().is_empty() && name.len() <= NAME_BYTES_MAX;
+    let names: Vec<_> = list.data.into_iter().map(|model| model.id).filter(is_name).collect();
+    if names.is_empty() {
+        return Err("/v1/models lists no model with a name that can be asked for".to_owned());
+    }
     if names.iter().any(|name| scrubbed(name.clone(), secrets) != *name) {
         return Err("/v1/models lists a model whose name repeats a secret of ours".to_owned());
     }
@@ -109,6 +115,13 @@ mod tests {
             of(&reply(200, r#"{"data":[]}"#), &[]).is_err_and(|words| words.contains("no model"))
         );
         assert!(of(&reply(200, "<html>"), &[]).is_err_and(|words| words.contains("no list")));
+        for none in ["", " ", &"x".repeat(NAME_BYTES_MAX + 1)] {
+            let listed =
+                |more: &str| reply(200, &format!(r#"{{"data":[{{"id":"{none}"}}{more}]}}"#));
+            let words = of(&listed(""), &[]).expect_err("no name");
+            assert!(words.ends_with("with a name that can be asked for"), "{words}");
+            assert_eq!(of(&listed(r#",{"id":"m"}"#), &[]), Ok(vec!["m".to_owned()]));
+        }
         let many: Vec<String> = (0..7).map(|name| name.to_string()).collect();
         assert_eq!(listed(&many), r#""0", "1", "2", "3", "4" and 2 more"#);
         let hostile = listed(&[format!("a\r\n\u{1b}[2J{}", "x".repeat(5_000))]);

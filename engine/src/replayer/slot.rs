@@ -176,6 +176,13 @@ impl Slot {
         strikes
     }
 
+    /// When the latest bytes came of an answer that is over by its own word and goes on; `None` if
+    /// the slot carries none.
+    pub(super) fn lingers_since(&self) -> Option<RunNanos> {
+        let exchange = self.exchange.as_ref().filter(|exchange| exchange.doomed.is_none())?;
+        exchange.latest_read.filter(|_| self.state == State::Open && self.reader.settled())
+    }
+
     /// What the time limits look at; `None` while nothing is limited.
     pub(super) fn phase(&self) -> Option<Phase> {
         if let State::Connecting { since } = self.state {
