@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tests::soak::long;
 use tests::soak::resets::{self, Early};
 use tests::soak::rounds::{self, Limit, Wish};
 use tests::soak::streams;
@@ -67,4 +68,18 @@ fn every_token_of_many_open_streams_is_counted() {
     let told = streams::open(&product, &wish).expect("a log");
     assert_eq!((told.ok, told.tokens), (300, 2_400), "{told:?}");
     assert!(told.at_once > 100, "{told:?}");
+}
+
+#[test]
+fn a_long_run_is_looked_at_from_its_first_request_to_its_last() {
+    let program = env!("CARGO_BIN_EXE_soak").into();
+    let product = tests::hardship::Product { program, first: vec!["onbeat".to_owned()] };
+    let driver = "epoll".to_owned();
+    let wish = long::Wish { seconds: 2, rate: 50, tokens: 5, look_ms: 20, driver };
+    let told = long::run(&product, &wish).expect("a log");
+    assert_eq!((told.ok, told.tokens), ([100, 100], 500), "{told:?}");
+    let growth = told.growth().expect("looks");
+    assert!(told.late_ns.is_some() && growth.bytes[0] > 0 && growth.files[0] > 3, "{told:?}");
+    // What it has of memory a second time would be its log or its trace, whole.
+    assert!(growth.bytes[1] < growth.bytes[0] + (32 << 20), "{growth:?}");
 }

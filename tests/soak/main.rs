@@ -5,6 +5,7 @@
 //! cargo run --release -p tests --bin soak -- streams 18000 60
 //! cargo run --release -p tests --bin soak -- resets 10000
 //! cargo run --release -p tests --bin soak -- early 1000
+//! cargo run --release -p tests --bin soak -- long 28800
 //! ```
 //!
 //! Half of the rounds and of the rest is on io_uring where it is allowed. With `onbeat` as
@@ -17,6 +18,7 @@ use std::time::Duration;
 use onbeat::clock::monotonic_ns;
 use tests::drivers;
 use tests::hardship::Product;
+use tests::soak::long;
 use tests::soak::resets::{self, Early};
 use tests::soak::rounds::{self, Limit, Wish};
 use tests::soak::streams;
@@ -25,13 +27,22 @@ use tests::soak::streams;
 static MEMORY: onbeat::last_words::LastWords = onbeat::last_words::LastWords;
 
 const USAGE: &str = "usage: soak rounds COUNT [FIRST] | streams COUNT SECONDS [DRIVER [WORD...]] | \
-                     resets COUNT | early COUNT";
+                     resets COUNT | early COUNT | long SECONDS [RATE [DRIVER]]";
 /// Streams of a round, tokens of each, and the time between two.
 const STREAMS: usize = 200;
 const TOKENS: usize = 300;
 const GAP: Duration = Duration::from_millis(3);
 /// Kinds of limits.
 const KINDS: usize = 5;
+/// Requests a second of a long run, tokens of each, and how often it is looked at.
+const RATE: usize = 100;
+const TOKENS_LONG: usize = 20;
+const LOOK_MS: u64 = 1_000;
+/// What a long run may add to its memory in an hour, and to its lateness in all; connections that a
+/// pause of the machine may have made it open.
+const BYTES_AN_HOUR_MAX: f64 = 1e6;
+const DRIFT_NS_MAX: i64 = 50_000;
+const FILES_MORE_MAX: usize = 32;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +57,7 @@ fn main() -> ExitCode {
         (Some("streams"), Some(count)) => open(count, number(2).unwrap_or(60), &words),
         (Some("resets"), Some(count)) => reset(count),
         (Some("early"), Some(count)) => early(count),
+        (Some("long"), Some(seconds)) => steady(seconds, number(2).unwrap_or(RATE), &words),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -157,4 +169,47 @@ fn early(count: usize) -> bool {
             told.is_ok()
         })
     })
+}
+
+fn steady(seconds: usize, rate: usize, words: &[&str]) -> bool {
+    let driver = words.get(3).copied().unwrap_or("epoll").to_owned();
+    let wish = long::Wish { seconds, rate, tokens: TOKENS_LONG, look_ms: LOOK_MS, driver };
+    let told = match long::run(&product(), &wish) {
+        Ok(told) => told,
+        Err(words) => {
+            println!("FOUND {words}");
+            return false;
+        }
+    };
+    let [ok, all] = told.ok;
+    let expected = (all * TOKENS_LONG) as u64;
+    println!(
+        "{ok} of {all} requests ok, {} of {expected} tokens; exit {:?}",
+        told.tokens, told.code
+    );
+    let (Some(growth), Some(late)) = (told.growth(), told.late_ns) else {
+        println!("too short to say what grows\n{}", told.words);
+        return false;
+    };
+    println!(
+        "{} looks: resident {} KiB, then {} KiB, {:+.0} bytes an hour; at most {} descriptors, then \
+         {}; median lateness {} ns, then {} ns",
+        told.looks.len(),
+        growth.bytes[0] >> 10,
+        growth.bytes[1] >> 10,
+        growth.bytes_an_hour,
+        growth.files[0],
+        growth.files[1],
+        late[0],
+        late[1]
+    );
+    let good = ok == seconds * rate
+        && told.tokens == expected
+        && growth.bytes_an_hour < BYTES_AN_HOUR_MAX
+        && growth.files[1] <= growth.files[0] + FILES_MORE_MAX
+        && late[1] - late[0] < DRIFT_NS_MAX;
+    if !good {
+        println!("{}", told.words);
+    }
+    good
 }

@@ -63,7 +63,16 @@ impl Told {
 }
 
 /// A process that ends with its owner.
-struct Running(Child);
+pub(super) struct Running(pub(super) Child);
+
+/// How fast the mock is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mocking {
+    /// Between two tokens.
+    pub(super) step_ms: usize,
+    /// Answers that are written at once.
+    pub(super) running: usize,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -85,7 +94,8 @@ const SPREAD_MS: usize = 5_000;
 /// When a process cannot be started.
 pub fn open(product: &Product, wish: &Wish) -> Result<Told, String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (server, url) = serve(product, wish);
+    let mocking = Mocking { step_ms: wish.step_ms, running: wish.streams };
+    let (server, url) = serve(product, mocking);
     let (trace, log) = (folder.path().join("trace.jsonl"), folder.path().join("run.beat"));
     let spread = SPREAD_MS.min(wish.tokens * wish.step_ms / 4);
     let row = |row: usize| {
@@ -133,8 +143,8 @@ pub fn open(product: &Product, wish: &Wish) -> Result<Told, String> {
 }
 
 /// The mock as a process of its own, and its URL.
-fn serve(product: &Product, wish: &Wish) -> (Running, String) {
-    let (step, running) = (wish.step_ms.to_string(), wish.streams.to_string());
+pub(super) fn serve(product: &Product, mocking: Mocking) -> (Running, String) {
+    let (step, running) = (mocking.step_ms.to_string(), mocking.running.to_string());
     let mut server = product
         .command(&["mock", "--port", "0", "--step-ms", &step, "--sequence-ms", "0"])
         .args(["--overhead-ms", "0", "--prefill-rate", "1000000000", "--cache-tokens", "0"])
@@ -176,18 +186,19 @@ fn watch(child: &mut Child, streams: usize) -> (u64, u64) {
 }
 
 /// Whether a process has begun to send, or to get ready for it.
-fn has_core(folder: &Path) -> bool {
+pub(super) fn has_core(folder: &Path) -> bool {
     let tasks = fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
     let mut names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
     names.any(|name| name.starts_with("onbeat-core"))
 }
 
-fn pause(ms: u64) {
+pub(super) fn pause(ms: u64) {
     #[expect(clippy::disallowed_methods, reason = "somebody else is watched")]
     std::thread::sleep(Duration::from_millis(ms));
 }
 
-fn resident(folder: &Path) -> Option<u64> {
+/// Memory of a process that lies in RAM.
+pub(super) fn resident(folder: &Path) -> Option<u64> {
     let status = fs::read_to_string(folder.join("status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
