@@ -11,10 +11,11 @@ use onbeat_shared::foreign::printable;
 use onbeat_viewer::{
     app::{Start, ViewerApp},
     arguments::{Arguments, Size},
-    icon, reference, screenshot,
+    icon, platform, reference, screenshot,
 };
 
 fn main() -> ExitCode {
+    platform::take_limits_as_errors();
     let arguments = Arguments::parse();
     if let Some(text) = printed(&arguments) {
         let mut out = std::io::stdout().lock();

@@ -1,5 +1,5 @@
 //! What differs between systems: where a user's settings are kept, where home is, and how a file is
-//! made that nobody else may read.
+//! made that nobody else may read, or is refused for its size.
 //!
 //! The viewer's only module with code for one system. Everything else is the same on Linux, macOS
 //! and Windows. It reads the environment and makes files and folders; it decides nothing else.
@@ -45,6 +45,13 @@ pub fn home() -> Option<PathBuf> {
 #[must_use]
 pub fn started_in() -> Option<PathBuf> {
     env::current_dir().ok().filter(|folder| folder.parent().is_some())
+}
+
+/// Makes a limit on the size of files an error of the write that hits it, which is then said, and
+/// not the end of the process.
+pub fn take_limits_as_errors() {
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }
 
 /// Makes a new file that only its owner may read or write.

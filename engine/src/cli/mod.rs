@@ -94,8 +94,12 @@ pub fn start(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     // end of the process.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     keep_memory_private();
-    let mut typed = command().get_matches_from(report::goals_together(words));
-    match run(Cli::from_arg_matches_mut(&mut typed).unwrap_or_else(|error| error.exit())) {
+    let typed = command().try_get_matches_from(report::goals_together(words));
+    let cli = match typed.and_then(|mut typed| Cli::from_arg_matches_mut(&mut typed)) {
+        Ok(cli) => cli,
+        Err(told) => return told_by_parser(&told),
+    };
+    match run(cli) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             // A stderr that cannot be written to changes nothing about the exit code.
@@ -103,6 +107,19 @@ pub fn start(words: impl IntoIterator<Item = OsString>) -> ExitCode {
             let _unread = writeln!(io::stderr(), "onbeat: {}", printable(&words));
             ExitCode::from(error.exit_code())
         }
+    }
+}
+
+/// Prints what was asked for with `--help` or `--version`, or what is wrong with what was typed.
+fn told_by_parser(told: &clap::Error) -> ExitCode {
+    let printed = told.print().and_then(|()| io::stdout().flush());
+    match printed {
+        // Who asked for help and has none must not be told that all went well.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe && !told.use_stderr() => {
+            let _unread = writeln!(io::stderr(), "onbeat: {}", printing(error));
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2)),
     }
 }
 

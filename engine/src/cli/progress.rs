@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use onbeat_shared::foreign::printable;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -21,6 +22,10 @@ use crate::replayer::counters::Snapshot;
 
 /// A plain line comes this often, in nanoseconds of the run.
 const SIMPLE_NS: i64 = 2_000_000_000;
+/// How long is waited for a reader of stderr that stands still, and how long with a line that the
+/// next one replaces.
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const NO_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// A core that has nothing to send for longer than this is called idle.
 const IDLE_NS: i64 = 1_000_000_000;
 
@@ -96,8 +101,8 @@ impl Terminal {
 impl Watch for Terminal {
     fn say(&mut self, words: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| to_stderr(words)),
-            None => to_stderr(words),
+            Some(bar) => bar.suspend(|| to_stderr(words, PATIENCE)),
+            None => to_stderr(words, PATIENCE),
         }
     }
 
@@ -107,7 +112,7 @@ impl Watch for Terminal {
             bar.tick();
         } else if self.simple && elapsed_ns >= self.next_line_ns {
             self.next_line_ns = elapsed_ns + SIMPLE_NS;
-            to_stderr(&line(elapsed_ns, planned, counters));
+            to_stderr(&line(elapsed_ns, planned, counters), NO_PATIENCE);
         }
     }
 
@@ -202,9 +207,16 @@ fn long_time(time: Duration) -> String {
     }
 }
 
-fn to_stderr(words: &str) {
+/// A line on stderr, unless nobody reads it for so long: who waits for a reader that stands still
+/// hears no signal and ends no run.
+fn to_stderr(words: &str, patience: Timespec) {
+    let stderr = std::io::stderr();
+    let mut wanted = [PollFd::new(&stderr, PollFlags::OUT)];
+    if matches!(poll(&mut wanted, Some(&patience)), Ok(0)) {
+        return;
+    }
     // Whoever closed stderr does not want to know.
-    let _ = writeln!(std::io::stderr(), "{}", printable(words));
+    let _ = writeln!(&stderr, "{}", printable(words));
 }
 
 #[cfg(test)]

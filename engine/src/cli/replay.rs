@@ -388,7 +388,14 @@ fn summarise(
     conclusion: &Conclusion<'_>,
     out: &mut dyn Write,
 ) -> Result<Report, EngineError> {
-    let run = report::read_log(&ran.log)?;
+    let run = report::read_log(&ran.log).map_err(|error| match ran.log.try_exists() {
+        Ok(false) => EngineError::Run(format!(
+            "the run log {} is gone: it or its folder was moved or taken away during the run; where \
+             it was moved, `onbeat report` tells of it",
+            shown_path(&ran.log)
+        )),
+        _ => error,
+    })?;
     let slo = Some(conclusion.goals.goals()?);
     let slice_ns = conclusion.slices.length_ns();
     let options = ReportOptions { slo, slice_ns, ..ReportOptions::default() };

@@ -39,6 +39,8 @@ const PLAIN: [&str; 12] = [
 ];
 /// What stands for any other part: gateways take tokens there.
 const HIDDEN: &str = "[path]";
+/// A shorter part of a path is taken for a name where it is not about metrics.
+const TOKEN_BYTES_MIN: usize = 16;
 /// What may be answered.
 const ACCEPT: &str = "text/plain;version=0.0.4,text/plain;q=0.5,*/*;q=0.1";
 
@@ -77,6 +79,13 @@ impl ScrapeUrl {
     #[must_use]
     pub fn of(target: &Target) -> Self {
         Self { target: without_path(target.clone()), path: UrlText::new(PATH) }
+    }
+
+    /// What of it no server's words may hold: values of its query, and parts of its path that are
+    /// as long as tokens.
+    pub fn secrets(&self) -> impl Iterator<Item = Secret> {
+        let parts = self.hidden().filter(|part| part.len() >= TOKEN_BYTES_MIN);
+        self.path.secrets().chain(parts.map(Secret::new))
     }
 
     /// Parts of its path that are not shown.

@@ -29,7 +29,7 @@ use crate::conductor::log_file::LogFile;
 use crate::conductor::{Conducted, Job, Watch, conduct, host, warm_connections, warm_requests};
 use crate::doctor::{self, Finding};
 use crate::error::EngineError;
-use crate::live::{self, Listener, LiveOptions, Onlookers, Serving};
+use crate::live::{self, Listener, LiveOptions, Onlookers, ScrapeUrl, Serving};
 use crate::net::reach::{Reached, reach, resolved};
 use crate::net::target::Target;
 use crate::net::way::{Way, WayOptions};
@@ -168,6 +168,9 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     if config.start_unix_ns.is_some() {
         clock_state::check(clock_state::read(), config.trust)?;
     }
+    // A server may repeat the URL of its metrics wherever it is asked.
+    let scraped = config.live.scrape.iter().flat_map(ScrapeUrl::secrets);
+    config.render.more_secrets.extend(scraped);
     let serving = serve(&config.live, watch)?;
     shares::settle(&mut config)?;
     // Before anything is opened that a low limit would have no room for.

@@ -156,3 +156,34 @@ fn what_cannot_be_written_is_said_and_a_run_is_never_replaced() {
     assert_eq!(folder.status.code(), Some(1));
     assert!(words(&folder).contains("is a folder"), "{}", words(&folder));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_limit_on_the_size_of_files_is_told_and_leaves_nothing() {
+    let desk = Desk::new();
+    let viewer = env!("CARGO_BIN_EXE_onbeat-viewer");
+    let line = "ulimit -f 1; exec \"$0\" \"$1\" --screenshot \"$2\"";
+    let picture = desk.path("limited.png");
+    let ended = Command::new("sh").args(["-c", line, viewer]).arg(&desk.run).arg(&picture).output();
+    let ended = ended.expect("there is a shell");
+    assert_eq!(ended.status.code(), Some(1), "{}", words(&ended));
+    assert!(words(&ended).contains("limited.png was not written"), "{}", words(&ended));
+    let left = fs::read_dir(desk.folder.path()).expect("a folder");
+    let left: Vec<_> = left.map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(left, ["run.beat"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_printed_is_a_failure_and_no_panic() {
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
+    let viewer = || Command::new(env!("CARGO_BIN_EXE_onbeat-viewer"));
+    let ended = viewer().arg("--man").stdout(full()).output().expect("it starts");
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(words(&ended).contains("could not print"), "{}", words(&ended));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let nothing = ["nothing.beat", "--screenshot", "nothing.png"];
+    let ended = viewer().args(nothing).current_dir(&folder).stderr(full()).status();
+    let ended = ended.expect("it starts");
+    assert_eq!(ended.code(), Some(1));
+}

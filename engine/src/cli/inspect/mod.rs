@@ -9,6 +9,7 @@ mod page;
 use std::io::Write;
 
 use clap::ValueEnum;
+use onbeat_shared::foreign::printable;
 use onbeat_shared::trace::stats::Stats;
 use onbeat_shared::trace::{Source, Trace};
 use serde::Serialize;
@@ -82,7 +83,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
 
 fn of_material(material: &Material, format: Output) -> String {
     match format {
-        Output::Text => page::of_material(material),
+        Output::Text => printable(&page::of_material(material)).into_owned(),
         Output::Json => json(&MaterialReport { schema_version: SCHEMA_VERSION, material }),
     }
 }
@@ -90,7 +91,8 @@ fn of_material(material: &Material, format: Output) -> String {
 fn of_trace(trace: &Trace, args: &Args) -> String {
     let stats = Stats::of(trace, &args.cache_tokens);
     match args.format {
-        Output::Text => page::of_trace(trace, &stats, &args.cache_tokens),
+        // A file's name may be somebody else's.
+        Output::Text => printable(&page::of_trace(trace, &stats, &args.cache_tokens)).into_owned(),
         Output::Json => {
             json(&Report { schema_version: SCHEMA_VERSION, trace: &trace.source, stats: &stats })
         }
@@ -150,6 +152,18 @@ mod tests {
           odd        line 3: output_length is 0; one token is asked for
                      50 % of the gaps between arrivals are zero: 3 rows share 2 instants
         "#);
+    }
+
+    #[test]
+    fn a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a\u{1b}[2J.jsonl");
+        std::fs::write(&path, TRACE).expect("written");
+        let words = ["onbeat", path.to_str().expect("text")];
+        let only = Only::try_parse_from(words).expect("parses");
+        let mut out = Vec::new();
+        run(&only.args, &mut out).expect("inspects");
+        assert!(out.starts_with(b"a\\u{1b}[2J.jsonl: mooncake_trace"));
     }
 
     #[test]
