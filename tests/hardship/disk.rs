@@ -107,6 +107,13 @@ pub fn check_full(told: &Told) -> Result<(), String> {
     if told.code != Some(1) || !told.words.contains("is incomplete") {
         return Err(format!("exit code {:?}: {}", told.code, told.words));
     }
+    // Said before a summary that is of a part only, with what was sent and what would help.
+    let words = told.words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sent = format!("{REQUESTS} requests had been sent and {REQUESTS} had ended");
+    let helps = ["make room", "--fsize=unlimited"].iter().any(|help| words.contains(help));
+    if !words.starts_with("INCOMPLETE: ") || !words.contains(&sent) || !helps {
+        return Err(format!("what was lost is not said first: {words}"));
+    }
     if told.arrived != REQUESTS || kept >= REQUESTS || run.damaged_bytes > 0 {
         return Err(format!("{} requests arrived, {kept} are in the log", told.arrived));
     }

@@ -1,8 +1,9 @@
 //! `onbeat mock`: the stand-in server on the command line, until it is interrupted.
 
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use onbeat_shared::counted::{counted, grouped};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -11,8 +12,11 @@ use signal_hook::low_level::pipe;
 use super::flags::number::{real, whole};
 use super::printing;
 use crate::conductor::host;
-use crate::error::EngineError;
+use crate::error::{EngineError, lacking};
 use crate::mock::{self, MockConfig, MockCounts};
+
+/// How often it is looked whether the mock still serves.
+const GLANCE: Duration = Duration::from_millis(200);
 
 /// Options of the mock server.
 #[derive(Clone, Debug, clap::Args)]
@@ -131,21 +135,29 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let config = args.config()?;
     let place = format!("{}:{}", args.host, args.port);
     let mock = mock::spawn(config).map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidInput => EngineError::Usage(error.to_string()),
-        _ => EngineError::Run(format!("could not listen on {place}: {error}")),
+        ErrorKind::InvalidInput => EngineError::Usage(error.to_string()),
+        _ => {
+            let is_thread = error.kind() == ErrorKind::WouldBlock;
+            let step = lacking::step(if is_thread { "start a thread" } else { "listen" }, &error);
+            let step = step.map_or_else(String::new, |words| format!("; {words}"));
+            EngineError::Run(format!("could not listen on {place}: {error}{step}"))
+        }
     })?;
     writeln!(out, "listening on http://{}", mock.address()).map_err(printing)?;
     out.flush().map_err(printing)?;
-    let mut signal = [0];
-    signals.read_exact(&mut signal).map_err(|source| EngineError::Io {
-        action: "wait for a signal",
-        path: None,
-        source,
-    })?;
+    let waiting = |source| EngineError::Io { action: "wait for a signal", path: None, source };
+    signals.set_read_timeout(Some(GLANCE)).map_err(waiting)?;
+    while mock.failure().is_none() {
+        match signals.read(&mut [0]) {
+            Ok(_) => break,
+            Err(error) if is_early(&error) => {}
+            Err(error) => return Err(waiting(error)),
+        }
+    }
     let (counts, failure) = (mock.counts(), mock.failure());
     mock.stop();
     // Whoever closed stderr does not want to know.
-    let _unread = writeln!(std::io::stderr(), "{}", summary(&counts));
+    let _unread = writeln!(io::stderr(), "{}", summary(&counts));
     match failure {
         Some(words) => Err(EngineError::Run(words)),
         None => Ok(0),
@@ -209,13 +221,18 @@ fn milliseconds(text: &str) -> Result<i64, String> {
 
 /// A byte can be read from it once the process is told to end.
 fn signals() -> Result<UnixStream, EngineError> {
-    let pair = || -> std::io::Result<UnixStream> {
+    let pair = || -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
         pipe::register(SIGINT, theirs.try_clone()?)?;
         pipe::register(SIGTERM, theirs)?;
         Ok(ours)
     };
     pair().map_err(|source| EngineError::Io { action: "catch signals", path: None, source })
+}
+
+/// Whether no signal has come yet.
+fn is_early(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 fn summary(counts: &MockCounts) -> String {

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onbeat_shared::counted::counted;
+use onbeat_shared::counted::{counted, grouped};
 use onbeat_shared::foreign::shown_path;
 use onbeat_shared::log::header::Manifest;
 use onbeat_shared::metrics::gate::{Judging, judge};
@@ -35,7 +35,7 @@ use crate::cli::results::{self, Earlier, Results};
 use crate::cli::summary;
 use crate::clock::{monotonic_ns, unix_ns};
 use crate::conductor::Watch;
-use crate::error::{EngineError, INTERRUPTED};
+use crate::error::{EngineError, INTERRUPTED, lacking};
 use crate::plan::PlanOptions;
 use crate::policy::direction::state::DirectorState;
 use crate::policy::options::UserOptions;
@@ -344,11 +344,18 @@ pub fn conclude(
     out: &mut dyn Write,
 ) -> Result<u8, EngineError> {
     let failed_share_max = conclusion.failed_share_max;
+    let incomplete = incomplete(ran);
+    if let Some(words) = &incomplete {
+        // Before all that is only of what the log has.
+        report::finish(writeln!(out, "INCOMPLETE: {words}\n"))?;
+    }
     let numbers = summarise(ran, conclusion, out)?;
-    if let Some(error) = &ran.conducted.log_error {
+    if let Some(words) = incomplete {
+        return Err(EngineError::Run(words));
+    }
+    if let Some(failure) = &ran.conducted.failure {
         return Err(EngineError::Run(format!(
-            "the run log {} is incomplete: {error}. What was written can be read",
-            shown_path(&ran.log)
+            "the run was given up: {failure}. What was recorded until then can be read"
         )));
     }
     if let Some(directed) = &ran.conducted.directed
@@ -361,11 +368,6 @@ pub fn conclude(
     }
     let share = numbers.outcomes.failed_share();
     let failed = share.is_some_and(|share| share >= failed_share_max);
-    if let Some(failure) = &ran.conducted.failure {
-        return Err(EngineError::Run(format!(
-            "the run was given up: {failure}. What was recorded until then can be read"
-        )));
-    }
     if failed {
         let gate = writeln!(
             out,
@@ -380,6 +382,21 @@ pub fn conclude(
     report::finish(summary::gates::write(out, &numbers.gates, false))?;
     let held = numbers.verdict.schedule_held || conclusion.gates.accepts_not_held();
     Ok(if held && !failed { exit_code(&numbers.gates) } else { GATE_FAILED })
+}
+
+/// What is said of a log that could not be written whole.
+fn incomplete(ran: &Ran) -> Option<String> {
+    let error = ran.conducted.log_error.as_ref()?;
+    let step = lacking::step("write the run log", error);
+    let step = step.map_or_else(String::new, |words| format!(" ({words})"));
+    let counters = &ran.conducted.counters;
+    Some(format!(
+        "the run log {} is incomplete: {error}{step}. {} had been sent and {} had ended when the \
+         run was over; what was written until the failure can be read",
+        shown_path(&ran.log),
+        counted(counters.sent, "request"),
+        grouped(counters.ended)
+    ))
 }
 
 /// Prints the summary of the log and writes the files that go with it; returns its numbers.

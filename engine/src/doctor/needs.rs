@@ -45,6 +45,8 @@ pub struct Room {
     pub ports: Option<u64>,
     /// Bytes that are free where the log goes.
     pub disk: Option<u64>,
+    /// Bytes that a file may have at most; `None`: no such limit.
+    pub file_size: Option<u64>,
     /// That place.
     pub folder: String,
     /// Bytes of memory that are left.
@@ -100,6 +102,14 @@ pub fn refusal(needs: &Needs, room: &Room) -> Option<String> {
             raise_files(needed, room.files_most)
         ));
     }
+    if let Some(limit) = room.file_size.filter(|&limit| limit < needs.log_least) {
+        return Some(format!(
+            "the run log needs {} for its plan and its requests' ends alone, and a file of this \
+             process may have {}; nothing was sent; to raise it: {RAISE_FILE_SIZE}",
+            bytes(needs.log_least),
+            bytes(limit)
+        ));
+    }
     let free = room.disk.filter(|&free| free < needs.log_least)?;
     Some(format!(
         "the run log needs {} for its plan and its requests' ends alone, and {} has {} left; \
@@ -109,6 +119,9 @@ pub fn refusal(needs: &Needs, room: &Room) -> Option<String> {
         bytes(free)
     ))
 }
+
+/// The command that lets a process write files of any size.
+const RAISE_FILE_SIZE: &str = "sudo prlimit --fsize=unlimited --pid $$";
 
 /// The command that lets a process open so many files.
 #[must_use]
@@ -232,6 +245,16 @@ fn disk(needs: &Needs, room: &Room) -> Finding {
         return Finding::unknown(CHECK, "nobody knows what users will send, or what is free");
     };
     let fact = |finding: Finding| finding.fact("needed_bytes", expected).fact("free_bytes", free);
+    if let Some(limit) = room.file_size.filter(|&limit| limit < expected.min(free)) {
+        let words = format!(
+            "the run log may take {}, and a file of this process may have {}: records beyond that \
+             would be lost",
+            bytes(expected),
+            bytes(limit)
+        );
+        let finding = Finding::new(CHECK, Level::Problem, words).command(RAISE_FILE_SIZE);
+        return fact(finding).fact("limit_bytes", limit);
+    }
     if expected <= free {
         let words = format!("{} at most, of {} free", bytes(expected), bytes(free));
         return fact(Finding::new(CHECK, Level::Ok, words));
@@ -264,6 +287,7 @@ mod tests {
             files_most: Some(1 << 20),
             ports: Some(28_232),
             disk: Some(1 << 30),
+            file_size: None,
             folder: "/runs".to_owned(),
             memory: Some(Left { bytes: 1 << 30, group: None, limit: 0 }),
             address_space: None,
@@ -347,6 +371,20 @@ mod tests {
         }
         let enough = Room { files: Some(83), ..Room::default() };
         assert_eq!(refusal(&needs, &enough), None);
+    }
+
+    #[test]
+    fn a_limit_on_the_size_of_files_is_raised_and_no_other_disk_helps() {
+        let limited = Room { file_size: Some(4_096), ..room() };
+        let refused = refusal(&needs(), &limited).expect("it cannot end well");
+        let low = Needs { log_least: 0, ..needs() };
+        let told = told(&judge(&low, &limited)[3]).expect("a problem");
+        for words in [refused, told] {
+            assert!(words.contains("may have 4 KiB"), "{words}");
+            assert!(words.contains("sudo prlimit --fsize=unlimited"), "{words}");
+            assert!(!words.contains("--output"), "{words}");
+        }
+        assert_eq!(refusal(&low, &limited), None);
     }
 
     #[test]

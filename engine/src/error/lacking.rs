@@ -12,16 +12,18 @@ use rustix::process::{Resource, getrlimit};
 
 /// Open files that no run here has needed more of; the kernel allows a process as many unless
 /// `fs.nr_open` says otherwise.
-pub(crate) const FILES_MANY: u64 = 1 << 20;
+const FILES_MANY: u64 = 1 << 20;
 
 /// What the system lacks that `action` failed for, and what would help; `None` where it is another
 /// failure.
-pub(super) fn step(action: &str, error: &io::Error) -> Option<String> {
+pub(crate) fn step(action: &str, error: &io::Error) -> Option<String> {
     Some(match Errno::from_io_error(error)? {
         // Nothing but a thread is refused like this here; memory for its stack is as well.
         Errno::AGAIN | Errno::NOMEM if action.contains("thread") => threads(),
         Errno::MFILE => files(),
         Errno::NFILE => host_files(),
+        // No file is written where a core waits for its sockets.
+        Errno::NOSPC if action.contains("core") => watches(),
         Errno::NOSPC | Errno::DQUOT => {
             "make room (df -h, quota), or name a place on another disk (--output)".to_owned()
         }
@@ -60,12 +62,22 @@ pub(crate) fn host_files() -> String {
     )
 }
 
+/// That the kernel watches no more descriptors for this user, and what would let it.
+pub(crate) fn watches() -> String {
+    let more = doubled("fs/epoll/max_user_watches");
+    let more = more.unwrap_or_else(|| (FILES_MANY * 4).to_string());
+    format!(
+        "this host's kernel watches no further descriptor for this user; to raise their number: \
+         sudo sysctl -w fs.epoll.max_user_watches={more}"
+    )
+}
+
 /// That this process may have no more threads, and what would let it.
 pub(crate) fn threads() -> String {
     if let Some((file, limit)) = group_of_threads() {
         return format!(
-            "the control group of this process may have {limit} threads and has them; to raise \
-             it: echo max | sudo tee {}",
+            "the control group of this process may have no more than {limit} threads; to raise \
+             that: echo max | sudo tee {}",
             file.display()
         );
     }
@@ -85,8 +97,8 @@ pub(crate) fn threads() -> String {
     )
 }
 
-/// The control group above this process that has as many threads as it may have: its file, and how
-/// many those are.
+/// The control group above this process that has refused a thread, or has as many as it may have:
+/// its file, and how many those are.
 fn group_of_threads() -> Option<(PathBuf, u64)> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     groups.lines().find_map(|line| {
@@ -97,15 +109,20 @@ fn group_of_threads() -> Option<(PathBuf, u64)> {
             "pids" => Path::new("/sys/fs/cgroup/pids"),
             _ => return None,
         };
-        Path::new(own.trim_start_matches('/')).ancestors().find_map(|group| {
-            let number = |name: &str| {
-                let text = std::fs::read_to_string(root.join(group).join(name)).ok()?;
-                text.trim().parse::<u64>().ok()
-            };
-            let limit = number("pids.max")?;
-            (number("pids.current")? >= limit).then(|| (root.join(group).join("pids.max"), limit))
-        })
+        let own = Path::new(own.trim_start_matches('/'));
+        own.ancestors().find_map(|group| refusing(&root.join(group)))
     })
+}
+
+/// The same of one group's folder. What it has now may be less than when it refused.
+fn refusing(folder: &Path) -> Option<(PathBuf, u64)> {
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let limit = number(&read("pids.max")?)?;
+    let refused = read("pids.events").unwrap_or_default();
+    let refused = refused.lines().find_map(|line| number(line.strip_prefix("max")?)).unwrap_or(0);
+    let is_full = refused > 0 || number(&read("pids.current")?)? >= limit;
+    is_full.then(|| (folder.join("pids.max"), limit))
 }
 
 /// The numbers of a kernel's setting, each doubled.
@@ -132,6 +149,7 @@ mod tests {
             ("write the run log", Errno::NOSPC, "make room"),
             ("write the run log", Errno::DQUOT, "make room"),
             ("map", Errno::NOMEM, "sudo prlimit --as=unlimited"),
+            ("run a pacing core", Errno::NOSPC, "sudo sysctl -w fs.epoll.max_user_watches="),
             ("start a thread", Errno::AGAIN, "sudo prlimit --nproc=unlimited"),
             ("start a thread to read", Errno::NOMEM, "sudo prlimit --nproc=unlimited"),
         ] {
@@ -144,6 +162,27 @@ mod tests {
                 assert!(!words.contains("server"), "{words}");
             }
         }
+    }
+
+    #[test]
+    fn a_control_group_that_refused_a_thread_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).expect("room");
+        };
+        write("pids.max", "max\n");
+        write("pids.current", "3\n");
+        write("pids.events", "max 0\n");
+        assert_eq!(refusing(folder.path()), None, "no limit");
+        write("pids.max", "4\n");
+        assert_eq!(refusing(folder.path()), None, "room for one");
+        write("pids.current", "4\n");
+        assert_eq!(refusing(folder.path()).map(|(_, limit)| limit), Some(4));
+        // A thread that was there has ended since.
+        write("pids.current", "3\n");
+        write("pids.events", "max 1\n");
+        let (file, limit) = refusing(folder.path()).expect("it refused one");
+        assert_eq!((file, limit), (folder.path().join("pids.max"), 4));
     }
 
     #[test]

@@ -31,12 +31,14 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use ledger::Ledger;
 
+use crate::error::lacking;
 use crate::limits::MOCK_THREADS_MAX;
 
 /// Everything that can be set; the defaults give a quick demonstration.
@@ -187,7 +189,8 @@ const BACKLOG: i32 = 4_096;
 /// Starts a mock on its own threads and returns when it listens.
 ///
 /// # Errors
-/// When a setting makes no sense, the address cannot be listened on, or a thread cannot be started.
+/// When a setting makes no sense, the address cannot be listened on, or a thread cannot be started
+/// or does not come to take connections.
 pub fn spawn(config: MockConfig) -> io::Result<Mock> {
     config.check()?;
     let is_shared = config.threads > 1;
@@ -204,12 +207,20 @@ pub fn spawn(config: MockConfig) -> io::Result<Mock> {
         };
         let (control, ours) = UnixStream::pair()?;
         let (config, ledger) = (Arc::clone(&config), Arc::clone(&mock.ledger));
+        let (tell, told) = sync_channel(1);
         let handle = thread::Builder::new().name(format!("mock-{number}")).spawn(move || {
-            if let Err(error) = server::serve(&config, &ledger, listener, ours) {
-                ledger.fail(format!("a thread of the mock ended: {error}"));
+            if let Err(error) = server::serve(&config, &ledger, listener, ours, &tell) {
+                let step = lacking::step("serve", &error);
+                let step = step.map_or_else(String::new, |words| format!("; {words}"));
+                ledger.fail(format!("a thread of the mock ended: {error}{step}"));
             }
         })?;
         mock.threads.push(Thread { control, handle });
+        // A mock with a thread that takes no connections would refuse, or leave waiting, some.
+        if told.recv().is_err() {
+            let words = mock.failure().unwrap_or_else(|| "a thread of the mock ended".to_owned());
+            return Err(io::Error::other(words));
+        }
     }
     Ok(mock)
 }

@@ -12,10 +12,12 @@ use std::net::TcpListener as StdListener;
 use std::os::unix::net::UnixStream as StdSocket;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
+use io_uring::IoUring;
 use monoio::io::{AsyncReadRent, Canceller, OwnedWriteHalf, Splitable};
 use monoio::net::{TcpListener, TcpStream, UnixStream};
-use monoio::{FusionDriver, RuntimeBuilder};
+use monoio::{IoUringDriver, LegacyDriver, RuntimeBuilder};
 use sha2::{Digest, Sha256};
 
 use super::bell::Bell;
@@ -43,29 +45,47 @@ pub(super) fn serve(
     ledger: &Arc<Ledger>,
     listener: StdListener,
     control: StdSocket,
+    ready: &SyncSender<()>,
 ) -> io::Result<()> {
-    let mut runtime = RuntimeBuilder::<FusionDriver>::new().with_entries(RING_ENTRIES).build()?;
-    runtime.block_on(async {
-        // Under epoll, monoio wants what it is given to be non-blocking already.
-        let is_legacy = monoio::utils::is_legacy();
-        listener.set_nonblocking(is_legacy)?;
-        control.set_nonblocking(is_legacy)?;
-        let listener = TcpListener::from_std(listener)?;
-        let mut control = UnixStream::from_std(control)?;
-        let server = Rc::new(Server::new(Arc::clone(config), Arc::clone(ledger))?);
-        let accepting = Canceller::new();
-        let accepter = monoio::spawn(Rc::clone(&server).accept(listener, accepting.handle()));
-        let stepper = monoio::spawn(Rc::clone(&server).step());
-        // Nothing is ever written to the control socket: the read ends when the owner lets go.
-        let (_, _) = control.read(Vec::with_capacity(1)).await;
-        server.stopping.set(true);
-        accepting.cancel();
-        server.alarm.ring_at(1)?;
-        accepter.await?;
-        stepper.await?;
-        server.hang_up_all().await;
-        Ok(())
-    })
+    let life = live(config, ledger, listener, control, ready);
+    // A ring that can be built may still be one that cannot be entered, and would hang.
+    let ring = IoUring::new(RING_ENTRIES).and_then(|ring| ring.submit());
+    if ring.is_ok() && monoio::utils::detect_uring() {
+        let builder = RuntimeBuilder::<IoUringDriver>::new().with_entries(RING_ENTRIES);
+        return builder.build()?.block_on(life);
+    }
+    RuntimeBuilder::<LegacyDriver>::new().build()?.block_on(life)
+}
+
+/// A thread's life, once it has a runtime; `ready` is told when it takes connections.
+async fn live(
+    config: &Arc<MockConfig>,
+    ledger: &Arc<Ledger>,
+    listener: StdListener,
+    control: StdSocket,
+    ready: &SyncSender<()>,
+) -> io::Result<()> {
+    // Under epoll, monoio wants what it is given to be non-blocking already.
+    let is_legacy = monoio::utils::is_legacy();
+    listener.set_nonblocking(is_legacy)?;
+    control.set_nonblocking(is_legacy)?;
+    let listener = TcpListener::from_std(listener)?;
+    let mut control = UnixStream::from_std(control)?;
+    let server = Rc::new(Server::new(Arc::clone(config), Arc::clone(ledger))?);
+    let accepting = Canceller::new();
+    let accepter = monoio::spawn(Rc::clone(&server).accept(listener, accepting.handle()));
+    let stepper = monoio::spawn(Rc::clone(&server).step());
+    // Whoever waits for it may have gone away.
+    let _ = ready.try_send(());
+    // Nothing is ever written to the control socket: the read ends when the owner lets go.
+    let (_, _) = control.read(Vec::with_capacity(1)).await;
+    server.stopping.set(true);
+    accepting.cancel();
+    server.alarm.ring_at(1)?;
+    accepter.await?;
+    stepper.await?;
+    server.hang_up_all().await;
+    Ok(())
 }
 
 /// The thread's state.

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::EngineError;
-use crate::error::lacking::{self, FILES_MANY, doubled};
+use crate::error::lacking::{self, doubled};
 
 /// What is lacking on our side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,15 +95,7 @@ impl Shortage {
                      not to blame; raise the control group's limit (memory.max) if it has one{raise}"
                 )
             }
-            Self::Watches => {
-                let more = doubled("fs/epoll/max_user_watches");
-                let more = more.unwrap_or_else(|| (FILES_MANY * 4).to_string());
-                format!(
-                    "this host's kernel watches no further connection for this user, and the \
-                     server is not to blame; to raise their number: sudo sysctl -w \
-                     fs.epoll.max_user_watches={more}"
-                )
-            }
+            Self::Watches => format!("the server is not to blame: {}", lacking::watches()),
             Self::Forbidden => "this host forbids the connection, and the server was not reached; \
                                 its firewall's rules: sudo nft list ruleset"
                 .to_owned(),

@@ -205,7 +205,7 @@ pub fn run_core(
     ready: &Sender<CoreReady>,
 ) -> io::Result<CoreTotals> {
     if let Some(cpu) = assignment.cpu {
-        affinity::pin(cpu)?;
+        affinity::pin(cpu).map_err(|error| not_pinned(cpu, &error))?;
     }
     let sink = Sink::new(Arc::clone(exchange));
     let driver = assignment.driver;
@@ -213,6 +213,16 @@ pub fn run_core(
     let realtime = assignment.realtime.then(|| realtime::ask(assignment.pacing));
     let ready = Barrier { ready: ready.clone(), realtime };
     driver.block_on(life(assignment, Arc::clone(shared), counters, sink, ready))?
+}
+
+/// What is said of a CPU that a core cannot have.
+fn not_pinned(cpu: u16, error: &io::Error) -> io::Error {
+    let words = format!(
+        "CPU {cpu} cannot be had to send from ({error}): it may be offline, or this process's \
+         cpuset or a seccomp profile may forbid it; name others with --cores (`nproc`, `taskset \
+         -p $$`)"
+    );
+    io::Error::new(error.kind(), words)
 }
 
 /// Where a core says that it is ready, and what it knows already.
@@ -329,6 +339,12 @@ async fn wind_down(core: &CoreHandle, alarm: &Alarm) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cpu_that_cannot_be_had_is_named_with_the_option() {
+        let words = not_pinned(7, &rustix::io::Errno::INVAL.into()).to_string();
+        assert!(words.starts_with("CPU 7 cannot be had") && words.contains("--cores"), "{words}");
+    }
 
     #[test]
     fn the_margin_covers_the_wake_up_error_within_bounds() {

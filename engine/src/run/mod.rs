@@ -220,10 +220,10 @@ pub fn run(mut config: RunConfig, watch: &mut dyn Watch) -> Result<Ran, EngineEr
     let shape = config.render.clone().for_trace(&trace, config.plan.force_min_tokens)?;
     render::settle_lengths(&mut plan, &trace, &shape);
     render::check_turns(&plan, &trace, &shape)?;
-    readiness::wait(&config.readiness, config.targets(), &config.way, &shape, watch)?;
     // What is sure to be too little is said before any server is asked for anything.
     let needs = needs::check(&config, &plan, cpus.len(), scripts.is_some(), watch)?;
     let driver = granted::driver(config.driver, cpus.len(), watch)?;
+    readiness::wait(&config.readiness, config.targets(), &config.way, &shape, watch)?;
     let reached = reach_all(&config)?;
     go_on(watch)?;
     let way = &reached[0].way;

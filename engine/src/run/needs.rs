@@ -26,8 +26,6 @@ use crate::run::RunConfig;
 const CONNECTION_BYTES: u64 = 32 << 10;
 /// Address space of one: its buffers whole, most of which is never touched.
 const CONNECTION_SPACE: u64 = 112 << 10;
-/// Memory of a core's log blocks on a disk that keeps up; all of them are address space.
-const BLOCKS_BYTES: u64 = 8 << 20;
 /// Bytes in the log of a request's row in the plan and its end, which every request has.
 const REQUEST_LEAST: u64 = 80 + 32;
 /// Bytes of all else that a request has there, and of its session's name and prefix.
@@ -76,7 +74,7 @@ fn needs(config: &RunConfig, plan: &Plan, cores: usize, by_users: bool) -> Needs
     let tokens: u64 = plan.rows.iter().map(tokens).sum();
     let tokens = if config.render.streaming { tokens } else { 0 };
     let expected = rows * (REQUEST_LEAST + REQUEST_MORE) + tokens.saturating_mul(TOKEN_BYTES);
-    let log_blocks = footprint::log_blocks(config.memory, cores) * BLOCK_BYTES * cores;
+    let log_blocks = blocks_bytes(config.memory, cores);
     Needs {
         connections,
         is_guess: !by_users && config.warm_connections.is_none_or(|warm| connections > warm as u64),
@@ -86,9 +84,14 @@ fn needs(config: &RunConfig, plan: &Plan, cores: usize, by_users: bool) -> Needs
         addresses: config.way.local_addresses.len().max(1) as u64,
         log_least: if by_users { 0 } else { rows * REQUEST_LEAST },
         log_expected: (!by_users || !config.users.recycle).then_some(expected),
-        memory: connections * CONNECTION_BYTES + BLOCKS_BYTES * cores as u64,
-        address_space: connections * CONNECTION_SPACE + log_blocks as u64,
+        memory: connections * CONNECTION_BYTES + log_blocks,
+        address_space: connections * CONNECTION_SPACE + log_blocks,
     }
+}
+
+/// Memory of all cores' log blocks, which are there from the start.
+fn blocks_bytes(budget: Option<u64>, cores: usize) -> u64 {
+    (footprint::log_blocks(budget, cores) * BLOCK_BYTES * cores) as u64
 }
 
 fn usize_to_u64(count: Option<usize>) -> u64 {
@@ -160,6 +163,7 @@ fn room(output: &Path) -> Room {
             ports_of(range, &reserved)
         }),
         disk: free_at(folder),
+        file_size: getrlimit(Resource::Fsize).current,
         folder: shown_path(folder).to_string(),
         memory: memory_left(),
         address_space: [(Resource::As, "VmSize"), (Resource::Data, "VmData")]
@@ -179,11 +183,10 @@ fn ports_of(range: &str, reserved: &str) -> Option<u64> {
     Some((u64::from(last) - u64::from(first) + 1).saturating_sub(kept))
 }
 
-/// Bytes that a file in `folder` may have.
+/// Bytes that are free for a file in `folder`.
 fn free_at(folder: &Path) -> Option<u64> {
     let found = rustix::fs::statvfs(folder).ok()?;
-    let free = found.f_bavail.saturating_mul(found.f_frsize);
-    Some(free.min(getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)))
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 /// A size in `/proc/self/status`.
@@ -248,8 +251,11 @@ impl GroupFiles {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::policy::session::tests::row as planned;
+    use crate::replayer::sink::{Exchange, Sink};
 
     fn row(due_s: i64, target: u16) -> PlanRow {
         PlanRow { target, ..planned(0, Some(due_s * NANOS_PER_SECOND), None, 0) }
@@ -268,6 +274,19 @@ mod tests {
         assert_eq!(ports_of("32768\t60999", ""), Some(28_232));
         assert_eq!(ports_of("100 199", "90,100,150-159"), Some(89));
         assert_eq!(ports_of("none", ""), None);
+    }
+
+    #[test]
+    fn log_blocks_are_counted_with_all_the_memory_they_take() {
+        let now = || crate::render::resident().expect("Linux says").now;
+        let before = now();
+        let exchange = Arc::new(Exchange::new(CoreIndex(0), footprint::log_blocks(None, 1)));
+        let sink = Sink::new(exchange);
+        // Other tests may take some meanwhile.
+        let taken = now().saturating_sub(before).min(64 << 20);
+        drop(sink);
+        assert!(taken <= blocks_bytes(None, 1), "{taken} bytes of {}", blocks_bytes(None, 1));
+        assert_eq!(blocks_bytes(None, 2), 2 * blocks_bytes(None, 1));
     }
 
     #[test]

@@ -107,6 +107,14 @@ fn a_run_that_was_given_up_did_not_hold() {
     let verdict = plain(&sample).verdict;
     assert_eq!(verdict.reasons, ["the run was given up: 9 connections failed"]);
     assert!(!verdict.schedule_held);
+    // What it did not come to is nobody's delay, and no longer drain would have helped.
+    for k in 1..9 {
+        let left = sample.plan(k * 1_000 * MS);
+        sample.done(left, MS, Class::NotReached);
+    }
+    let reasons = plain(&sample).verdict.reasons;
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert_eq!(reasons[1], "8 of 9 planned requests were never sent, because of that");
 }
 
 #[test]

@@ -94,7 +94,9 @@ impl Sending {
     pub fn of(selection: &Selection<'_>, max_lateness_us: u64) -> Self {
         let run = selection.run();
         let requests = &run.requests;
-        let stopped = run.state != crate::run::State::Finished;
+        // What a run that was given up did not come to was offered to nobody.
+        let given_up = run.footer.as_ref().is_some_and(|footer| footer.given_up.is_some());
+        let stopped = given_up || run.state != crate::run::State::Finished;
         let mut sending = Self { by_users: run.users.is_some(), ..Self::default() };
         let mut offered = Vec::new();
         for i in selection.requests() {

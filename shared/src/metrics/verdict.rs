@@ -210,12 +210,14 @@ fn never_sent(evidence: &Evidence<'_>) -> Option<String> {
     if never_sent == 0 || evidence.sending.by_users || evidence.state == State::Interrupted {
         return None;
     }
-    Some(format!(
-        "{never_sent} of {} {} never sent; the run ended first: let it drain longer \
-         (--drain-seconds) or plan fewer requests",
-        counted(planned, "planned request"),
-        agreeing(never_sent, "was", "were")
-    ))
+    let why = match evidence.given_up {
+        Some(_) => "because of that",
+        None => "the run ended first: let it drain longer (--drain-seconds) or plan fewer requests",
+    };
+    let were = agreeing(never_sent, "was", "were");
+    let planned = counted(planned, "planned request");
+    let sign = if evidence.given_up.is_some() { "," } else { ";" };
+    Some(format!("{never_sent} of {planned} {were} never sent{sign} {why}"))
 }
 
 #[cfg(test)]

@@ -89,8 +89,8 @@ impl End {
         match self {
             Self::ConnectionErrors { errors } => Some(format!(
                 "{} in a row failed before a token came, and none succeeded meanwhile \
-                 (--max-consecutive-errors, --circuit-breaker-window); see to the server, and go \
-                 on with --resume",
+                 (--max-consecutive-errors, --circuit-breaker-window); see to the server, or to \
+                 this host where it is told what was lacking here, and go on with --resume",
                 counted(u64::from(errors), "connection")
             )),
             Self::AllPlayed | Self::Duration | Self::Stopped => None,
