@@ -204,7 +204,7 @@ fn tables() -> impl Iterator<Item = &'static str> {
 }
 
 /// Every name that a run's files may have.
-fn names() -> impl Iterator<Item = &'static str> {
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let parts = Part::ALL.map(Part::file_name);
     let views = View::ALL.map(View::file_name);
     parts.into_iter().chain(views).chain([html::INDEX_FILE, PROGRESS_FILE])
@@ -384,31 +384,6 @@ fn same(one: &Path, other: &Path) -> bool {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
     }
-}
-
-/// Writes the files of a run that ended earlier, all or none: the tables and the page. What a run
-/// could go on from is in no log.
-///
-/// # Errors
-/// If the run has no users, a file exists and is to stay, or one cannot be written.
-pub(super) fn export(
-    run: &Run,
-    report: &Report,
-    folder: &Path,
-    may_write: impl Fn(&Path) -> Result<(), EngineError>,
-) -> Result<(), EngineError> {
-    if run.users.is_none() {
-        return Err(EngineError::Usage(
-            "--as kv-cache-tester: the run was not driven by users, so it has no assessment \
-             periods; use --as aiperf or a table"
-                .to_owned(),
-        ));
-    }
-    output::make_folder(folder)?;
-    names().try_for_each(|name| may_write(&folder.join(name)))?;
-    let (folder, log) = (folder.to_owned(), PathBuf::new());
-    let results: Results<()> = Results { folder, graphs: true, earlier: None, log, kept: true };
-    results.write(run, report, None).map(|_names| ())
 }
 
 #[cfg(test)]
@@ -616,9 +591,10 @@ mod tests {
         let (_folder, place) = left();
         fs::write(place.join(Part::Periods.file_name()), "period_number\n1\n").expect("room");
         assert!(words(&place).contains("summary_trace_replay.csv has other columns"));
-        let exported = tempfile::tempdir().expect("a folder");
+        let (_folder, place) = left();
+        let results = Results::<Value>::prepare(&place, true, None, Path::new("run.beat"), true);
         let report = report(&run(), &ReportOptions::default());
-        export(&run(), &report, exported.path(), |_path| Ok(())).expect("files");
-        assert!(words(exported.path()).contains("has no state"));
+        results.expect("asked for").write(&run(), &report, None).expect("files");
+        assert!(words(&place).contains("has no state"));
     }
 }

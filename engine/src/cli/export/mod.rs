@@ -18,7 +18,6 @@ use onbeat_shared::counted::{agreeing, counted};
 use onbeat_shared::export::{self, Beside, TextFormat, chrome_trace, hdr, vllm_bench, without_end};
 use onbeat_shared::foreign::shown_path;
 use onbeat_shared::metrics::selection::{Selection, parse_range};
-use onbeat_shared::metrics::{ReportOptions, report};
 use onbeat_shared::run::{Run, State};
 use onbeat_shared::units::RunNanos;
 
@@ -26,7 +25,6 @@ use super::inputs::check_apart;
 use super::output::to_file;
 use super::plan::tell;
 use super::report::{GoalFlags, SliceFlags, finish, read_log};
-use super::results;
 use crate::error::{EngineError, output};
 use crate::trace::recorded_answers;
 
@@ -177,14 +175,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
         (Some(Tool::Aiperf), None) => Err(no_folder("aiperf")),
         (Some(Tool::KvCacheTester), None) => Err(no_folder("kv-cache-tester")),
         (Some(Tool::KvCacheTester), Some(folder)) => {
-            let run = log_of(args)?;
-            let slo = Some(args.goals.goals_or_of(&run)?);
-            let options = ReportOptions { slo, ..ReportOptions::default() };
-            let is_free = |path: &Path| {
-                apart(args, path)?;
-                output::check(path, args.force).map(|_replaces| ())
-            };
-            results::export(&run, &report(&run, &options), folder, is_free).map(|()| 0)
+            parts::as_kv_cache_tester(args, folder).map(|()| 0)
         }
         (Some(Tool::Aiperf), Some(folder)) => parts::as_aiperf(args, folder).map(|()| 0),
         (Some(tool @ (Tool::VllmBench | Tool::Hdr | Tool::ChromeTrace)), output) => {

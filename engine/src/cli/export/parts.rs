@@ -1,4 +1,4 @@
-//! Exports of several files into a folder: tables in parts, and AIPerf's files.
+//! Exports of several files into a folder: tables in parts, AIPerf's files and kv-cache-tester's.
 //!
 //! All of them are written or none. What an earlier export left in the folder and this one does not
 //! replace would be read as a part of it: it is refused, and taken away where `--force` says so.
@@ -11,12 +11,16 @@ use std::path::{Path, PathBuf};
 
 use onbeat_shared::counted::counted;
 use onbeat_shared::export::hive::{self, Partitioned};
+use onbeat_shared::export::html::{self, View};
+use onbeat_shared::export::kv_cache_tester::{self, PROGRESS_FILE, write_json};
 use onbeat_shared::export::{Beside, aiperf};
 use onbeat_shared::foreign::{shown, shown_path};
 use onbeat_shared::metrics::selection::Selection;
+use onbeat_shared::metrics::{ReportOptions, report};
 
 use super::{Args, Format, apart, log_of, recorded_texts};
 use crate::cli::output::Together;
+use crate::cli::results;
 use crate::error::{EngineError, output};
 
 /// A table in parts, into folders that are made if they are not there.
@@ -145,23 +149,71 @@ pub(super) fn as_aiperf(args: &Args, folder: &Path) -> Result<(), EngineError> {
     let chosen = Selection::new(&run, args.range);
     let export = aiperf::Export::of(&chosen, &goals, args.slices.length_ns_or_of(&run));
     let place = |part: aiperf::Part| folder.join(part.file_name());
-    // Those of its files that this export does not have are of an earlier one.
-    let mut earlier: Vec<PathBuf> = Vec::new();
-    for part in aiperf::Part::ALL {
-        let path = place(part);
-        apart(args, &path)?;
-        free(&path, args.force)?;
-        if !export.parts().contains(&part) && path.is_file() {
-            earlier.push(path);
-        }
-    }
+    let of_earlier = aiperf::Part::ALL.into_iter().filter(|part| !export.parts().contains(part));
+    let of_earlier: Vec<PathBuf> = of_earlier.map(place).collect();
+    all_free(args, aiperf::Part::ALL.map(place).iter())?;
     let mut files = Together::default();
     files.folder(folder)?;
     for part in export.parts() {
         files.write(&place(part), args.force, |mut file| export.write(part, &mut file))?;
     }
     files.keep()?;
-    earlier.iter().try_for_each(|path| {
+    gone(&of_earlier)
+}
+
+/// kv-cache-tester's files and its pages, into a folder that is made if it is not there. What a run
+/// could go on from is in no log.
+pub(super) fn as_kv_cache_tester(args: &Args, folder: &Path) -> Result<(), EngineError> {
+    let run = log_of(args)?;
+    let slo = Some(args.goals.goals_or_of(&run)?);
+    let report = report(&run, &ReportOptions { slo, ..ReportOptions::default() });
+    let periods = report.periods.as_deref().unwrap_or_default();
+    let Some(export) = kv_cache_tester::Export::new(&run, periods) else {
+        return Err(EngineError::Usage(
+            "--as kv-cache-tester: the run was not driven by users, so it has no assessment \
+             periods; use --as aiperf or a table"
+                .to_owned(),
+        ));
+    };
+    let place = |name: &str| folder.join(name);
+    let is_missing = |part: &kv_cache_tester::Part| !export.parts().contains(part);
+    let missing = kv_cache_tester::Part::ALL.into_iter().filter(is_missing);
+    let of_earlier: Vec<PathBuf> = missing.map(|part| place(part.file_name())).collect();
+    all_free(args, results::names().map(place).collect::<Vec<_>>().iter())?;
+    let mut files = Together::default();
+    files.folder(folder)?;
+    // What is written first gets its name last: this one says that the others are there.
+    let progress = export.progress(None::<()>, None);
+    files.write(&place(PROGRESS_FILE), args.force, |mut file| write_json(&progress, &mut file))?;
+    for part in export.parts() {
+        files.write(&place(part.file_name()), args.force, |mut file| {
+            export.write(part, &mut file)
+        })?;
+    }
+    let views = View::ALL.map(|view| (view.file_name(), Some(view)));
+    for (name, view) in [(html::INDEX_FILE, None)].into_iter().chain(views) {
+        files.write(&place(name), args.force, |mut file| {
+            html::write(&run, &report, view, &mut file)
+        })?;
+    }
+    files.keep()?;
+    gone(&of_earlier)
+}
+
+/// Refuses files of which one may not be written.
+fn all_free<'a>(
+    args: &Args,
+    mut paths: impl Iterator<Item = &'a PathBuf>,
+) -> Result<(), EngineError> {
+    paths.try_for_each(|path| {
+        apart(args, path)?;
+        free(path, args.force)
+    })
+}
+
+/// Takes away files that this export does not have: they are of an earlier one.
+fn gone(files: &[PathBuf]) -> Result<(), EngineError> {
+    files.iter().filter(|path| path.is_file()).try_for_each(|path| {
         fs::remove_file(path).map_err(|error| output::refused("remove", path, error))
     })
 }

@@ -171,6 +171,39 @@ fn kv_cache_testers_files_are_of_runs_with_users_all_or_none() {
 }
 
 #[test]
+fn an_export_that_fails_leaves_the_files_of_the_one_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("run.beat");
+    let mut args = args(&log, Format::Csv, Table::Requests);
+    args.force = true;
+    for (tool, last) in [
+        (Tool::KvCacheTester, "trace_replay_rate_limiting.html"),
+        (Tool::Aiperf, "profile_export_aiperf.json"),
+    ] {
+        let place = folder.path().join(last).with_extension("d");
+        (args.tool, args.output) = (Some(tool), Some(place.clone()));
+        fs::write(&log, sample_users::log(1, 6)).expect("room");
+        run(&args, &mut Vec::new()).expect("files");
+        let files = || {
+            let text = |name: &String| fs::read(place.join(name)).unwrap_or_default();
+            files_below(&place).into_iter().map(|name| (text(&name), name)).collect::<Vec<_>>()
+        };
+        // The last file finds no name for what is to replace it.
+        let own = std::process::id();
+        let others = (1..=1_000).map(|number| format!("{last}.{own}-{number}.part"));
+        let taken: Vec<_> = std::iter::once(format!("{last}.{own}.part")).chain(others).collect();
+        taken.iter().for_each(|name| fs::write(place.join(name), "").expect("room"));
+        let before = files();
+        fs::write(&log, sample_users::log(2, 9)).expect("room");
+        run(&args, &mut Vec::new()).expect_err("the last one cannot be written");
+        assert_eq!(files(), before, "{last}");
+        taken.iter().for_each(|name| fs::remove_file(place.join(name)).expect("there"));
+        run(&args, &mut Vec::new()).expect("files");
+        assert_ne!(files(), before, "{last}");
+    }
+}
+
+#[test]
 fn vllms_json_goes_to_stdout_or_a_file_and_has_no_slices() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("run.beat");
