@@ -91,7 +91,10 @@ const OF_USERS: [&str; 9] = [
 pub fn run(args: &Args, out: &mut dyn Write) -> Result<u8, EngineError> {
     let options = args.cancel.apply(args.timing.options(args.body.seed)?);
     let mut render = args.body.options()?;
-    let path = args.trace.path()?;
+    let greedy = ["--gpu-telemetry", "--server-metrics"].into_iter();
+    let greedy = greedy.filter(|name| args.unused.given.iter().any(|given| given == name));
+    let path =
+        args.trace.path_beside(&greedy.map(|name| (name, Vec::new())).collect::<Vec<_>>())?;
     let mut trace = trace::read(path, &args.trace.options())?;
     let shard = args.shard.part(|name| std::env::var(name).ok())?;
     let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));

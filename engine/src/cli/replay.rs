@@ -86,7 +86,7 @@ impl Args {
     /// # Errors
     /// When an option has no usable value.
     pub fn config(&self) -> Result<RunConfig, EngineError> {
-        let path = self.trace.path()?.to_owned();
+        let path = self.trace.path_beside(&self.greedy())?.to_owned();
         let (target, more_targets) = self.target.targets()?;
         Ok(RunConfig {
             trace_options: self.trace.options(),
@@ -126,6 +126,16 @@ impl Args {
             config: self.resolved(&path),
             trace: path,
         })
+    }
+
+    /// The options that take all values behind them, as far as they were typed.
+    fn greedy(&self) -> Vec<(&'static str, Vec<String>)> {
+        let metrics = self.live.server_metrics.as_ref();
+        let metrics =
+            metrics.map(|urls| urls.iter().map(|url| url.as_typed().to_owned()).collect());
+        let greedy =
+            [("--gpu-telemetry", self.peers.gpu_telemetry.clone()), ("--server-metrics", metrics)];
+        greedy.into_iter().filter_map(|(name, values)| Some((name, values?))).collect()
     }
 
     /// What was typed of options that mean nothing for some traces.
@@ -486,6 +496,27 @@ mod tests {
             let words = String::from_utf8(out).expect("text");
             assert!(words.contains(&format!("onbeat report {typed}\n")), "{words}");
             assert!(words.ends_with(&format!("onbeat-viewer {typed}\n")), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_trace_behind_an_option_that_takes_all_values_is_missed_in_words() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let trace = folder.path().join("t.csv").display().to_string();
+        std::fs::write(&trace, "x").expect("room");
+        for option in ["--gpu-telemetry", "--server-metrics"] {
+            let words = ["--url", "http://127.0.0.1:9", option, "http://h:1/?k=hunter2", &trace];
+            let told = parse(&words).config().expect_err("no trace").to_string();
+            assert!(told.contains(&format!("{trace} follows {option} and is taken")), "{told}");
+            assert!(told.ends_with("name the trace before it, or behind another option"), "{told}");
+            let told = parse(&words[..4]).config().expect_err("no trace").to_string();
+            assert!(told.contains(&format!("what follows {option} is taken")), "{told}");
+            assert!(!told.contains("hunter2"), "{told}");
+            // As AIPerf's own commands have it.
+            for named in [&["--input-file", &trace, option][..], &[&trace, option, "h:1"]] {
+                let args = parse(named);
+                assert!(args.trace.path_beside(&args.greedy()).is_ok(), "{named:?}");
+            }
         }
     }
 

@@ -56,7 +56,8 @@ pub struct PeerFlags {
     #[arg(long, hide_short_help = true, value_name = "SECONDS", value_parser = patience)]
     pub benchmark_grace_period: Option<f64>,
 
-    /// No GPU is asked for telemetry.
+    /// No GPU is asked for telemetry. A trace goes before it or behind another option: what follows
+    /// it is its own.
     #[arg(long, hide_short_help = true, value_name = "URL", num_args = 0..)]
     pub gpu_telemetry: Option<Vec<String>>,
 

@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use onbeat_shared::foreign::shown_path;
 use onbeat_shared::trace::Format;
 use serde::Serialize;
 
@@ -101,6 +102,27 @@ impl TraceFlags {
         let named = [&self.trace, &self.input_file, &self.trace_directory];
         named.into_iter().flatten().next().map(PathBuf::as_path).ok_or_else(|| {
             EngineError::Usage("no trace is named; give a file, like `conversation.jsonl`".into())
+        })
+    }
+
+    /// The same beside options that take all values behind them, each with its own: a trace that
+    /// was typed there is one of those.
+    ///
+    /// # Errors
+    /// When no trace is named.
+    pub fn path_beside(&self, greedy: &[(&str, Vec<String>)]) -> Result<&Path, EngineError> {
+        self.path().map_err(|error| {
+            let Some((option, values)) = greedy.first() else { return error };
+            // Only what is there is no URL, which may hold a key.
+            let there = values.iter().map(Path::new).find(|value| value.exists());
+            let taken = there.map_or_else(
+                || format!("what follows {option} is"),
+                |value| format!("{} follows {option} and is", shown_path(value)),
+            );
+            EngineError::Usage(format!(
+                "no trace is named: {taken} taken for a value of its own; name the trace before it, \
+                 or behind another option"
+            ))
         })
     }
 
