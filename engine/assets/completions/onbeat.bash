@@ -124,7 +124,7 @@ _onbeat() {
             return 0
             ;;
         onbeat__subcmd__compare)
-            opts="-v -h --format --goodput --slo-ttft --slo-decode-tps --max-lateness-us --verbose --fail-on --accept-not-held --help"
+            opts="-v -h --format --max-lateness-us --verbose --goodput --slo-ttft --slo-decode-tps --fail-on --accept-not-held --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -132,6 +132,10 @@ _onbeat() {
             case "${prev}" in
                 --format)
                     COMPREPLY=($(compgen -W "text json markdown" -- "${cur}"))
+                    return 0
+                    ;;
+                --max-lateness-us)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --goodput)
@@ -143,10 +147,6 @@ _onbeat() {
                     return 0
                     ;;
                 --slo-decode-tps)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max-lateness-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1974,7 +1974,7 @@ _onbeat() {
             return 0
             ;;
         onbeat__subcmd__report)
-            opts="-v -h --format --html --force --goodput --slo-ttft --slo-decode-tps --max-lateness-us --slice-duration --verbose --fail-on --accept-not-held --help"
+            opts="-v -h --format --html --force --max-lateness-us --verbose --goodput --slo-ttft --slo-decode-tps --slice-duration --fail-on --accept-not-held --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1988,6 +1988,10 @@ _onbeat() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --max-lateness-us)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --goodput)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1997,10 +2001,6 @@ _onbeat() {
                     return 0
                     ;;
                 --slo-decode-tps)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max-lateness-us)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -37,18 +37,18 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 
-    /// Goals of a good request, of all runs alike; by default those that the base was started with.
-    #[command(flatten)]
-    pub goals: GoalFlags,
-
-    /// The p99 lateness outside host stalls above which a schedule did not hold [default: as each
-    /// run was started with].
+    /// The p99 lateness outside host stalls above which a schedule did not hold (default: as each
+    /// run was started with).
     #[arg(long, value_name = "MICROSECONDS", value_parser = whole::<u64>)]
     pub max_lateness_us: Option<u64>,
 
     /// Show every figure.
     #[arg(long, short)]
     pub verbose: bool,
+
+    /// Goals of a good request, of all runs alike; by default those that the base was started with.
+    #[command(flatten)]
+    pub goals: GoalFlags,
 
     /// What makes it fail.
     #[command(flatten)]

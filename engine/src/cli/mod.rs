@@ -62,7 +62,7 @@ pub enum Command {
     Report(report::Args),
     /// Hold runs against one of them: what differs, by how much and how surely, with gates for CI.
     Compare(compare::Args),
-    /// Write a run's tables: per request or per chunk.
+    /// Write a run as a table of requests or chunks, or as the files of another tool.
     Export(export::Args),
     /// Join the logs of one run's shards, made on several machines, into one log.
     Merge(merge::Args),

@@ -52,22 +52,22 @@ pub struct Args {
     #[arg(long, requires = "html")]
     pub force: bool,
 
-    /// Goals of a good request.
-    #[command(flatten)]
-    pub goals: GoalFlags,
-
-    /// The p99 lateness outside host stalls above which the schedule did not hold [default: as the
-    /// run was started with].
+    /// The p99 lateness outside host stalls above which the schedule did not hold (default: as the
+    /// run was started with).
     #[arg(long, value_name = "MICROSECONDS", value_parser = whole::<u64>)]
     pub max_lateness_us: Option<u64>,
-
-    /// Slices of the run to report as well.
-    #[command(flatten)]
-    pub slices: SliceFlags,
 
     /// Show every metric, with its formula.
     #[arg(long, short)]
     pub verbose: bool,
+
+    /// Goals of a good request.
+    #[command(flatten)]
+    pub goals: GoalFlags,
+
+    /// Slices of the run to report as well.
+    #[command(flatten)]
+    pub slices: SliceFlags,
 
     /// What makes it fail.
     #[command(flatten)]
@@ -76,6 +76,7 @@ pub struct Args {
 
 /// The slices of a run, as typed.
 #[derive(Clone, Copy, Debug, Default, clap::Args, schemars::JsonSchema)]
+#[command(next_help_heading = "Goals and slices")]
 pub struct SliceFlags {
     /// Report the run also in slices of this length, from the first sending on.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -114,6 +115,7 @@ pub enum Format {
 
 /// Goals of a good request, as typed.
 #[derive(Clone, Debug, Default, clap::Args, serde::Serialize, schemars::JsonSchema)]
+#[command(next_help_heading = "Goals and slices")]
 pub struct GoalFlags {
     /// Goals as name:limit pairs, for example "ttft:500 itl:50": durations in milliseconds, at
     /// most; speeds and token counts, at least. The names are AIPerf's tags of a request's numbers

@@ -43,15 +43,15 @@ pub struct AdmissionFlags {
     #[arg(long, default_value = "10", value_name = "ERRORS", value_parser = whole::<u32>)]
     pub max_consecutive_errors: u32,
 
-    /// But not while a request has succeeded within so many seconds.
+    /// Go on beyond --max-consecutive-errors while a request has succeeded within so many seconds.
     #[arg(long, default_value = "30", value_name = "SECONDS", value_parser = seconds)]
     pub circuit_breaker_window: Typed<i64>,
 
-    /// As --max-concurrent-requests: back-off begins at 0.2 seconds.
+    /// Changes nothing: who is held back tries again as --max-concurrent-requests says.
     #[arg(long, hide_short_help = true, value_name = "SECONDS", value_parser = seconds)]
     pub rate_limit_backoff: Option<Typed<i64>>,
 
-    /// Nothing is decided by what a user consumed before.
+    /// Changes nothing: no decision rests on what a user consumed before.
     #[arg(long, hide_short_help = true, value_name = "SECONDS", value_parser = seconds)]
     pub fairness_window: Option<Typed<i64>>,
 }
