@@ -18,6 +18,9 @@ use onbeat_shared::foreign::shown_path;
 
 use crate::platform::create_private;
 
+/// Names that are tried for a file that is being written.
+const NAMES_MAX: u32 = 1_000;
+
 /// Why a file was not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -161,8 +164,7 @@ pub fn write(
     if !replace && fs::symlink_metadata(path).is_ok() {
         return Err(Refusal::Exists(path.to_owned()));
     }
-    let beside = beside(path);
-    let file = create_private(&beside).map_err(refuse)?;
+    let (file, beside) = create_beside(path).map_err(refuse)?;
     let written = fill(&file).and_then(|()| {
         file.sync_all()?;
         let bytes = file.metadata()?.len();
@@ -195,12 +197,23 @@ fn settle(beside: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// The name under which a file is written.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.part", std::process::id()));
-    path.with_file_name(name)
+/// Creates a file under the name that it has while it is written: one that nobody left there, as in
+/// a container every process may have the same number.
+fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    let mut number = 0;
+    loop {
+        let mut name = OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        let more = if number == 0 { String::new() } else { format!("-{number}") };
+        name.push(format!(".{}{more}.part", std::process::id()));
+        let beside = path.with_file_name(name);
+        match create_private(&beside) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < NAMES_MAX => {
+                number += 1;
+            }
+            created => return created.map(|file| (file, beside)),
+        }
+    }
 }
 
 /// The folder a file is in.
@@ -292,6 +305,16 @@ mod tests {
         assert_eq!(write(&path, true, |mut file| file.write_all(b"new!!")), Ok(5));
         assert_eq!(fs::read(&path).expect("replaced"), b"new!!");
         assert_eq!(names(folder.path()), ["a.csv", "late.csv"]);
+    }
+
+    #[test]
+    fn what_an_earlier_process_left_is_in_nobodys_way() {
+        let folder = folder();
+        let path = folder.path().join("a.csv");
+        let (_, left) = create_beside(&path).expect("room");
+        assert_eq!(write(&path, false, |mut file| file.write_all(b"whole")), Ok(5));
+        let left = left.file_name().expect("a name").to_string_lossy().into_owned();
+        assert_eq!(names(folder.path()), [left, "a.csv".to_owned()]);
     }
 
     #[test]
