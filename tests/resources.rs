@@ -209,6 +209,19 @@ fn who_asked_for_a_ring_is_told_why_there_is_none_and_what_would_do() {
 }
 
 #[test]
+fn authorities_that_cannot_be_read_for_lack_of_descriptors_are_not_missing() {
+    let bench = Bench::new(1, 0);
+    // From the loader's files to those behind the authorities.
+    for first in (2..60).step_by(2) {
+        let blow = format!("openat:error=EMFILE:when={first}+");
+        let words = ["replay", "trace.jsonl", "--url", "https://127.0.0.1:1", "-o", "none.beat"];
+        let Some(output) = bench.struck_program(&blow, &words) else { return };
+        let words = flat(&output);
+        assert!(!words.contains("no authority is trusted"), "{blow}: {words}");
+    }
+}
+
+#[test]
 fn a_ring_that_may_be_set_up_and_not_entered_is_none() {
     let bench = Bench::new(3, 0);
     for error in ["EPERM", "ENOSYS"] {

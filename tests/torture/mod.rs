@@ -154,6 +154,9 @@ impl Rack {
             .arg("--output")
             .arg(log)
             .args(["--driver", driver, "--max-lateness-us", "10000000"])
+            // A kernel that says "nothing there" of what is there, as no kernel does, is waited for
+            // as long as requests may take.
+            .args(["--request-timeout-seconds", "10"])
             .env_remove("OPENAI_API_KEY")
             .env_remove("RUST_BACKTRACE")
             .stdin(Stdio::null())

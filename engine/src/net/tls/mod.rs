@@ -13,6 +13,7 @@ mod session;
 mod tickets;
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use self::anybody::Anybody;
 use self::issuer::Issuer;
 use self::tickets::Tickets;
 use crate::error::EngineError;
+use crate::net::shortage::Shortage;
 
 /// What `--cacert`, `--cert`, `--key` and `--insecure` say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -174,6 +176,10 @@ fn verifier(
         return Ok(Arc::new(Anybody::new(provider)));
     }
     let system = rustls_native_certs::load_native_certs();
+    // Authorities that could not be read are missing, and a server of theirs would be refused.
+    if let (Some(error), Some(shortage)) = (system.errors.first(), Shortage::of_files()) {
+        return Err(shortage.error(&io::Error::other(format!("{error}"))));
+    }
     roots.add_parsable_certificates(system.certs);
     if roots.is_empty() {
         let why = system.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
