@@ -294,7 +294,8 @@ fn figure(text: &mut String, row: &Compared) -> fmt::Result {
     let change = row.difference.map_or_else(none, |by| row.change(by));
     let ratio = row.ratio.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
     let interval = row.interval().unwrap_or_default();
-    let (base, new, verdict) = (value(row.base), value(row.new), row.verdict.word());
+    let (base, new) = (value(row.base), value(row.new));
+    let verdict = row.verdict.word(row.difference_interval);
     let bold = if verdict == "worse" { "**" } else { "" };
     let label = row.label.replace(", us", ", µs");
     writeln!(

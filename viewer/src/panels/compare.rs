@@ -302,7 +302,7 @@ fn deltas_table_ui(ui: &mut Ui, deltas: &Deltas, letter: &str) {
             4 => &row.relative,
             5 if row.too_few.is_some() => return TOO_FEW.to_owned(),
             5 => &row.interval,
-            _ => return row.verdict.word().to_owned(),
+            _ => return row.word.to_owned(),
         };
         value.clone().unwrap_or_else(|| quantity::NO_DATA_CELL.to_owned())
     };

@@ -128,6 +128,6 @@ fn figure(page: &mut Page, row: &Compared) {
         row.label,
         value(row.base),
         value(row.new),
-        row.verdict.word()
+        row.verdict.word(row.difference_interval)
     ));
 }

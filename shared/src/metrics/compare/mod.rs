@@ -174,10 +174,12 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// It in a word; none where nothing is known.
+    /// It in a word, beside the interval of the difference; none where nothing is known. That there
+    /// is no difference, whatever is drawn, is no matter of chance.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub fn word(self, interval: Option<(f64, f64)>) -> &'static str {
         match self {
+            Self::Unclear if interval == Some((0.0, 0.0)) => "same",
             Self::Better => "better",
             Self::Worse => "worse",
             Self::Differs => "differs",
@@ -529,6 +531,7 @@ mod tests {
         for row in &found.figures {
             assert!(matches!(row.verdict, Verdict::Unclear | Verdict::Unknown), "{row:?}");
             assert_eq!(row.base, row.new, "{}", row.name);
+            assert!(["same", ""].contains(&row.verdict.word(row.difference_interval)), "{row:?}");
             let wide = |(low, high): (f64, f64)| high - low > 1e-9;
             assert!(!row.difference_interval.is_some_and(wide), "paired: {row:?}");
         }

@@ -84,6 +84,8 @@ pub struct Delta {
     pub too_few: Option<String>,
     /// What that means.
     pub verdict: Verdict,
+    /// The same in a word.
+    pub word: &'static str,
 }
 
 /// Lateness of requests that no host stall explains.
@@ -269,7 +271,8 @@ impl Delta {
         };
         let (low, high) = found.absolute;
         let interval = Some(written.interval(low, high));
-        Self { interval, verdict: Verdict::of(&found, good), ..plain }
+        let verdict = Verdict::of(&found, good);
+        Self { interval, verdict, word: verdict.word(Some(found.absolute)), ..plain }
     }
 
     /// A figure of which nobody can tell how sure it is.
@@ -285,6 +288,7 @@ impl Delta {
             interval: None,
             too_few: None,
             verdict: Verdict::Unknown,
+            word: Verdict::Unknown.word(None),
         }
     }
 }
@@ -404,6 +408,7 @@ mod tests {
             let settled = matches!(row.verdict, Verdict::Unclear | Verdict::Unknown);
             assert!(settled, "{row:?}");
             assert_eq!(row.baseline, row.shown);
+            assert!(["same", ""].contains(&row.word), "{row:?}");
         }
         let goodput = row(&deltas, "met all goals");
         assert!(goodput.shown.is_some() && goodput.interval.is_some());
