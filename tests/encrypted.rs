@@ -457,6 +457,8 @@ fn a_handshake_that_fails_during_the_run_is_an_outcome() {
         scenario.config.warm_connections = Some(1);
         let run = run(scenario);
         assert_eq!(classes(&run), ["ok", "tls_closed", "tls_not_tls"]);
+        assert!(run.error_text(1).is_some_and(|words| words.contains("closed during the TLS")));
+        assert!(run.error_text(2).is_some_and(|words| words.contains("plain HTTP")));
         assert_eq!(run.requests.sent(1), None, "nothing leaves on a connection without a session");
     }
 }

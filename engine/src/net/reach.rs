@@ -389,7 +389,7 @@ mod tests {
         let client = Client::new("localhost", &tls::TlsOptions::default()).expect("a client");
         let fault = greet(Some(ours.into()), &client, Duration::from_millis(300));
         let words = fault.expect_err("no server drips so long").to_string();
-        assert_eq!(words, "the TLS handshake took too long");
+        assert!(words.starts_with("the TLS handshake took too long"), "{words}");
         server.expect("a thread").join().expect("it ends with the connection");
     }
 

@@ -22,8 +22,8 @@ struct Model {
     id: String,
 }
 
-/// The names in the answer to a question for the list: at least one. Blanks are no name, nor is what
-/// is endless. A name that repeats one of `secrets` is none: it would stand in the log.
+/// The names in the answer to a question for the list: at least one. Blanks are no name, nor is
+/// what is endless. A name that repeats one of `secrets` is none: it would stand in the log.
 ///
 /// # Errors
 /// Why there are none, in words.

@@ -13,7 +13,7 @@ use onbeat_shared::units::{RequestIndex, RunNanos, SessionIndex};
 
 use super::connection;
 use super::core::Core;
-use super::exchange::unanswered;
+use super::exchange::{unanswered, write_words};
 use super::idle::Idle;
 use super::slot::{Exchange, Slot, State};
 use crate::policy::reuse::Fate;
@@ -230,7 +230,14 @@ impl Core {
         self.log_connect(index, since, now, class, errno);
         self.free_slot(index);
         match exchange {
-            Some(exchange) => self.finish_exchange(&exchange, now, &unanswered(class)),
+            Some(exchange) => {
+                // Others are told by their class alone: that of TLS does not say what is wrong.
+                if crate::net::tls::class_of(&error) == Some(class) {
+                    let error = crate::net::tls::without_secrets(error, &self.assignment.secrets);
+                    write_words(&mut self.sink, exchange.request, &error.to_string());
+                }
+                self.finish_exchange(&exchange, now, &unanswered(class));
+            }
             None if self.started => self.ahead_from = RunNanos(now.0 + AHEAD_AGAIN_NS),
             None if class == Class::ConnectTimeout => {
                 self.open_failures.push(std::io::Error::from(std::io::ErrorKind::TimedOut));

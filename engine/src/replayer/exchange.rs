@@ -479,6 +479,12 @@ impl Scribe<'_> {
     }
 }
 
+/// Writes down our own words about the end of `request`.
+#[cold]
+pub(super) fn write_words(sink: &mut Sink, request: RequestIndex, words: &str) {
+    write_text(sink, request, &words.as_bytes()[..words.floor_char_boundary(ERROR_TEXT_BYTES)]);
+}
+
 fn write_text(sink: &mut Sink, request: RequestIndex, text: &[u8]) {
     for (part, piece) in (0..=u16::MAX).zip(text.chunks(TEXT_PART_BYTES)) {
         let mut bytes = [0; TEXT_PART_BYTES];

@@ -14,6 +14,7 @@ use onbeat_shared::units::RunNanos;
 use rustix::io::Errno;
 
 use super::core::Core;
+use super::exchange::write_words;
 use super::slot::{Exchange, State};
 use crate::net::tls::{Fault, PIECE_BYTES, Phase, RECORD_BYTES, Session};
 use crate::render::supply::Supply;
@@ -170,6 +171,8 @@ impl Core {
             && !settled
         {
             exchange.doomed = Some(fault.class);
+            // What its reader says then is not the cause, and is not written.
+            write_words(&mut self.sink, exchange.request, &fault.to_string());
         }
         slot.blocked = false;
         if slot.exchange.is_some() {

@@ -1,7 +1,8 @@
-//! What to type when a server refuses a member of our bodies that is not its own.
+//! What to type when a server refuses all that it is asked: a member of our bodies that it does not
+//! know, a request without the right key, or one that it sends elsewhere.
 //!
-//! Servers say so in words of their own; those are looked at for the member's name and for the
-//! complaint. Nothing is guessed where they name neither.
+//! Servers speak of members in words of their own; those are looked at for the member's name and
+//! for the complaint. Nothing is guessed where they name neither.
 
 /// Members that not every server knows, and the option that leaves each out.
 const MEMBERS: &[(&str, &str)] = &[
@@ -24,8 +25,20 @@ const COMPLAINTS: &[&str] = &[
     "extra_forbidden",
 ];
 
-/// The option that helps, when `words` say that the server does not know a member.
+/// What helps, when `words`, the status first, say why the server refused a request.
 pub(super) fn of_refusal(words: &str) -> Option<String> {
+    let has_status = |status: &str| {
+        let rest = words.strip_prefix("HTTP ").and_then(|words| words.strip_prefix(status));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    };
+    if ["401", "403"].into_iter().any(has_status) {
+        return Some(
+            "the server wants a key, or another one: OPENAI_API_KEY or --api-key-file".to_owned(),
+        );
+    }
+    if ["301", "302", "303", "307", "308"].into_iter().any(has_status) {
+        return Some("redirects are not followed: give --url the place it leads to".to_owned());
+    }
     let lower = words.to_lowercase();
     let complains = COMPLAINTS.iter().any(|complaint| lower.contains(complaint));
     let (member, option) =
@@ -46,10 +59,24 @@ mod tests {
             ("unknown field stream_options", Some("--no-include-usage")),
             ("min_tokens must not be greater than max_tokens", None),
             ("HTTP 404: unknown model", None),
+            ("HTTP 4010: unknown", None),
         ] {
             let hint = of_refusal(words);
             let right = hint.as_deref().and_then(|hint| hint.split_once("try "));
             assert_eq!(right.map(|(_, right)| right), option, "{words}");
         }
+    }
+
+    #[test]
+    fn a_key_that_is_wanted_and_a_redirect_have_their_options() {
+        for (words, hint) in [
+            ("HTTP 401", "--api-key-file"),
+            ("HTTP 403: not allowed to see hash_ids", "--api-key-file"),
+            ("HTTP 308: redirect 308 to https://host/v1", "--url"),
+        ] {
+            let said = of_refusal(words).expect(words);
+            assert!(said.contains(hint), "{said}");
+        }
+        assert_eq!(of_refusal("HTTP 304: redirect 304 without a Location"), None);
     }
 }

@@ -169,9 +169,11 @@ fn outcomes(page: &mut Page, report: &Report) {
     for words in classes.iter().filter_map(said).take(ERRORS) {
         page.entry("", &words);
     }
-    let refusal = report.notes.first_errors.get(Class::Http4xx.name());
-    if let Some(words) = refusal.and_then(|words| hint::of_refusal(words)) {
-        page.entry("", &words);
+    for class in [Class::Http4xx, Class::HttpRedirect] {
+        let refusal = report.notes.first_errors.get(class.name());
+        if let Some(words) = refusal.and_then(|words| hint::of_refusal(words)) {
+            page.entry("", &words);
+        }
     }
 }
 

@@ -14,6 +14,9 @@ use crate::net::shortage::{Shortage, told};
 use crate::render::Secret;
 use crate::render::secret::scrubbed;
 
+/// The kind of record that a server's part of a handshake comes in.
+const HANDSHAKE: u8 = 22;
+
 /// A session that could not be made or go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -81,9 +84,11 @@ impl Fault {
             return Self::new(shortage.class(), told(error));
         }
         match error.kind() {
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                Self::new(Class::ConnectTimeout, "the TLS handshake took too long")
-            }
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::new(
+                Class::ConnectTimeout,
+                "the TLS handshake took too long; if nothing there speaks TLS, --url should \
+                     begin with http://",
+            ),
             _ => Self::new(
                 Class::TlsClosed,
                 format!("the connection broke during the TLS handshake ({error})"),
@@ -102,6 +107,16 @@ impl Fault {
     pub(super) fn in_handshake(error: &Error, greeting: &[u8]) -> Self {
         match error {
             Error::InvalidCertificate(error) => of_certificate(error),
+            // Behind the server's choice of version and cipher it cannot mean that there is none.
+            Error::AlertReceived(AlertDescription::HandshakeFailure)
+                if greeting.first() == Some(&HANDSHAKE) =>
+            {
+                Self::new(
+                    Class::TlsRefused,
+                    "the server ended the handshake after it had chosen version and cipher, as \
+                     servers do that want a certificate of ours, or another: give --cert and --key",
+                )
+            }
             Error::AlertReceived(alert) => of_alert(*alert),
             Error::PeerIncompatible(_) | Error::NoApplicationProtocol => {
                 Self::new(Class::TlsNothingInCommon, format!("no TLS in common: {error}"))
@@ -154,7 +169,7 @@ fn of_certificate(error: &CertificateError) -> Fault {
         (Class::TlsWrongName, E::NotValidForNameContext { expected, presented }) => format!(
             "the server's certificate is not for {}, but for {}",
             expected.to_str(),
-            if presented.is_empty() { "nobody".to_owned() } else { shown(&presented.join(", ")) }
+            names(presented)
         ),
         (Class::TlsWrongName, _) => "the server's certificate is for another name".into(),
         (Class::TlsUnknownIssuer, E::BadSignature) => format!(
@@ -170,6 +185,18 @@ fn of_certificate(error: &CertificateError) -> Fault {
         _ => format!("the server's certificate is not accepted: {}", shown(&error.to_string())),
     };
     Fault::new(class, words)
+}
+
+/// The names in a certificate, as people write them.
+fn names(presented: &[String]) -> String {
+    if presented.is_empty() {
+        return "nobody".to_owned();
+    }
+    let plain = |name: &String| {
+        let inner = name.strip_prefix("DnsName(\"").and_then(|name| name.strip_suffix("\")"));
+        inner.unwrap_or(name).to_owned()
+    };
+    shown(&presented.iter().map(plain).collect::<Vec<_>>().join(", "))
 }
 
 fn of_alert(alert: AlertDescription) -> Fault {
@@ -224,5 +251,29 @@ fn span(seconds: u64) -> String {
         120..=7_199 => format!("{} min", seconds / 60),
         7_200..=172_799 => format!("{} h", seconds / 3_600),
         _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_behind_the_choice_of_a_cipher_is_about_who_we_are() {
+        let error = Error::AlertReceived(AlertDescription::HandshakeFailure);
+        let at_once = Fault::in_handshake(&error, &[21, 3, 3]);
+        assert_eq!(at_once.class, Class::TlsNothingInCommon);
+        let later = Fault::in_handshake(&error, &[HANDSHAKE, 3, 3]);
+        assert_eq!(later.class, Class::TlsRefused);
+        assert!(later.to_string().contains("--cert"), "{later}");
+    }
+
+    #[test]
+    fn names_in_a_certificate_are_plain() {
+        assert_eq!(names(&[]), "nobody");
+        let presented = ["DnsName(\"a.example\")".to_owned(), "IpAddress(1)".to_owned()];
+        assert_eq!(names(&presented), "a.example, IpAddress(1)");
+        let hostile = ["DnsName(\"a\u{1b}[2J\")".to_owned()];
+        assert!(!names(&hostile).contains('\u{1b}'));
     }
 }
