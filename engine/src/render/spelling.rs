@@ -182,7 +182,7 @@ impl<'a> Letters<'a> {
             let was_cut = behind.is_empty()
                 || in_a_spelling
                 || CUTS.iter().any(|mark| behind.starts_with(mark));
-            let enough = needle.len().min(BEGINNING).max(BYTES_MIN);
+            let enough = needle.len().clamp(BYTES_MIN, BEGINNING);
             let counts = length >= enough || (was_cut && length >= BYTES_MIN);
             if counts { length } else { 0 }
         };
