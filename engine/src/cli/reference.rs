@@ -23,6 +23,19 @@ use super::schema;
 /// Headings of flags that were declared without one.
 const NO_HEADING: &str = "Options";
 
+/// What the program's exit codes say.
+const EXIT_CODES: [(u8, &str); 5] = [
+    (0, "It did what was asked; of a replay, its schedule held."),
+    (1, "It could not run or go on, or its input is wrong; the message says where."),
+    (2, "Wrong usage; the message says what would be right."),
+    (
+        3,
+        "A replay finished, but its schedule did not hold or too many requests failed \
+         (--failed-request-threshold); or a condition of --fail-on holds.",
+    ),
+    (130, "A replay was stopped (Ctrl-C or SIGTERM); what there is was kept and summarised."),
+];
+
 /// What `onbeat reference` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Subject {
@@ -110,6 +123,10 @@ pub fn man(command: &Command) -> Vec<u8> {
         man.render_options_section(&mut section).expect(never);
         let section = String::from_utf8_lossy(&section).replace(".SH ", ".SS ");
         page.extend(format!(".SH \"{}\"\n{section}", path.to_uppercase()).into_bytes());
+    }
+    page.extend(b".SH \"EXIT STATUS\"\n");
+    for (code, words) in EXIT_CODES {
+        page.extend(format!(".TP\n{code}\n{}\n", words.replace('-', "\\-")).into_bytes());
     }
     page
 }
@@ -365,6 +382,8 @@ mod tests {
     #[test]
     fn the_manual_has_a_section_for_each_subcommand() {
         let page = String::from_utf8(man(&program())).expect("the texts above are ASCII");
+        assert!(page.contains(".SH \"EXIT STATUS\"\n.TP\n0\n"), "{page}");
+        assert!(page.contains("\n3\nA replay finished, but its schedule did not hold"), "{page}");
         assert!(page.contains(".SH \"ONBEAT REPLAY\""), "{page}");
         assert!(page.contains("replay\\-speedup"), "{page}");
         assert!(!page.contains("secret"), "{page}");
