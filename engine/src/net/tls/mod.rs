@@ -177,8 +177,8 @@ fn verifier(
     }
     let system = rustls_native_certs::load_native_certs();
     // Authorities that could not be read are missing, and a server of theirs would be refused.
-    if let (Some(error), Some(shortage)) = (system.errors.first(), Shortage::of_files()) {
-        return Err(shortage.error(&io::Error::other(format!("{error}"))));
+    if let Some((shortage, error)) = system.errors.iter().find_map(lacking) {
+        return Err(shortage.error(error));
     }
     roots.add_parsable_certificates(system.certs);
     if roots.is_empty() {
@@ -192,6 +192,19 @@ fn verifier(
         .build()
         .map_err(|error| EngineError::Run(format!("TLS cannot be set up: {error}")))?;
     Ok(Arc::new(Issuer::new(inner, named)))
+}
+
+/// What this host lacks that an authority's file could not be read for, if that is why.
+fn lacking(error: &rustls_native_certs::Error) -> Option<(Shortage, &io::Error)> {
+    use rustls_native_certs::ErrorKind;
+    let error = match &error.kind {
+        ErrorKind::Io { inner, .. } | ErrorKind::Pem(pem::Error::Io(inner)) => inner,
+        _ => return None,
+    };
+    let shortage = Shortage::of(error)?;
+    let is_ours =
+        matches!(shortage, Shortage::Descriptors | Shortage::HostDescriptors | Shortage::Memory);
+    is_ours.then_some((shortage, error))
 }
 
 type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
