@@ -3,8 +3,10 @@
 //!
 //! The engine and its server are processes of their own. Memory and descriptors are looked at every
 //! so often while requests are sent; what grows only a little each hour shows as the slope of a
-//! line through all looks. Nothing here is a verdict on how fast the machine is: lateness is only
-//! compared with the same run's.
+//! line through all looks. A pause of the machine makes more requests stand open at once, and the
+//! connections that those took stay, with their memory: that is told, too, by the descriptors.
+//! Nothing here is a verdict on how fast the machine is: lateness is only compared with the same
+//! run's.
 
 use std::fs;
 use std::io::{BufWriter, Write};
