@@ -2,8 +2,8 @@
 //!
 //! [`rounds`] holds time limits close to the gap between two tokens, [`resets`] breaks streams in
 //! their middle or answers early, [`streams`] keeps as many open as a process may, [`long`] sends
-//! for hours and looks for what grows. The servers say what they sent and how late they were with it
-//! themselves, so that nothing here depends on how fast the machine is. The tests play a few of
+//! for hours and looks for what grows. The servers say what they sent and how late they were with
+//! it themselves, so that nothing here depends on how fast the machine is. The tests play a few of
 //! each, the `soak` program as many as it is told.
 
 pub mod long;
