@@ -76,6 +76,7 @@ fn a_stderr_that_nobody_reads_keeps_no_run_from_being_stopped() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let _ = child.kill();
+    let _ = child.wait();
     assert!(asked, "it never began");
     assert_eq!(ended.and_then(|status| status.code()), Some(130));
 }
