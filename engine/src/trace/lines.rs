@@ -2,8 +2,9 @@
 //!
 //! A line ends at LF; a CR before it, a UTF-8 mark at the start of the file and a missing last LF
 //! are forgiven, and lines of blanks are skipped but counted, so that an error names the line an
-//! editor shows. A line is copied here only when it crosses windows. A compressed file's lines are
-//! those of what is in it, and its digest is its own.
+//! editor shows. A line is copied before anybody looks into it: its file may be written to
+//! meanwhile, and what was checked once is then still so. A compressed file's lines are those of
+//! what is in it, and its digest is its own.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -34,7 +35,8 @@ pub(crate) fn for_each_line(
     each: impl FnMut(u64, &[u8]) -> Result<(), TraceError>,
 ) -> Result<FileFacts, TraceError> {
     let most = TRACE_LINE_BYTES_MAX;
-    let mut splitter = Splitter { path, each, number: 0, carried: Vec::new(), most };
+    let (carried, line) = (Vec::new(), Vec::new());
+    let mut splitter = Splitter { path, each, number: 0, carried, line, most };
     if let Some(packing) = Packing::of_file(path)? {
         let mut file = Unpacker::open(path, packing)?;
         splitter.most = file.together_max();
@@ -64,6 +66,8 @@ struct Splitter<'a, F> {
     number: u64,
     /// The start of a line whose end is in no window yet.
     carried: Vec<u8>,
+    /// Room for a line that is whole in its window.
+    line: Vec<u8>,
     /// Longest line.
     most: usize,
 }
@@ -86,10 +90,14 @@ impl<F: FnMut(u64, &[u8]) -> Result<(), TraceError>> Splitter<'_, F> {
             }
         }
         let mut start = 0;
+        let mut line = std::mem::take(&mut self.line);
         for end in memchr_iter(b'\n', rest) {
-            self.take(&rest[start..end])?;
+            line.clear();
+            line.extend_from_slice(&rest[start..end]);
+            self.take(&line)?;
             start = end + 1;
         }
+        self.line = line;
         self.carried.extend_from_slice(&rest[start..]);
         Ok(())
     }
@@ -205,6 +213,24 @@ mod tests {
         })
         .expect("reads");
         found
+    }
+
+    #[test]
+    fn a_line_stays_as_it_was_whatever_is_written_into_its_file_meanwhile() {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.write_all("é first\nsecond\n".as_bytes()).expect("written");
+        let mut seen = Vec::new();
+        let read = for_each_line(file.path(), |_number, line| {
+            let text = std::str::from_utf8(line).expect("it was text");
+            std::os::unix::fs::FileExt::write_all_at(file.as_file(), b"\xc3\xc3\xc3", 0)
+                .expect("written");
+            seen.push((text.to_owned(), line.to_vec()));
+            Ok(())
+        });
+        assert_eq!(seen[0].0, "é first");
+        assert!(seen.iter().all(|(text, line)| text.as_bytes() == line), "{seen:?}");
+        // Whether that is told is the file's times' to say.
+        drop(read);
     }
 
     #[test]

@@ -98,10 +98,10 @@ impl Drop for Mapped {
 #[expect(unsafe_code, reason = "a file can only be mapped through an unsafe call")]
 fn map(file: &File, offset: u64, len: usize) -> io::Result<Mmap> {
     // SAFETY: the mapping is read-only and lives only while its window is parsed. The bytes may
-    // change under us when someone writes to the file: they are copied out line by line before
-    // anything is assumed about them (UTF-8 is checked on the copy), so a change gives a parse
-    // error or another number, never undefined behaviour in what we derive. Bytes that a cut has
-    // taken away are zeros by `on_bus_error`.
+    // change under us when someone writes to the file: who reads them looks for line ends, digests
+    // them, or copies them out, a line at a time (`lines`) or whole (`whole`), and everything else
+    // is assumed of the copy (UTF-8 above all), so a change gives a parse error or another number,
+    // and no text that is none. Bytes that a cut has taken away are zeros by `on_bus_error`.
     unsafe { MmapOptions::new().offset(offset).len(len).map(file) }
 }
 
