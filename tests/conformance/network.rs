@@ -200,7 +200,7 @@ pub(crate) fn no_ports(_case: &Case, found: &mut Findings) {
     found.same("every request, by its end", &200, &(ours + ok));
     found.holds("about half without a port", (90..=150).contains(&ours), ours);
     let first = flat(&told.out.lines().take(6).collect::<Vec<_>>().join("\n"));
-    let words = ["NOT HELD", "found no descriptor, port or memory on this side"];
+    let words = ["NOT HELD", "found no local port on this side"];
     found.says("the first lines of the summary", &first, &words);
     found.says("the summary", &flat(&told.out), &["client_no_port"]);
 }

@@ -145,7 +145,7 @@ fn ports_that_run_out_are_our_trouble_and_said_first() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     let start: Vec<&str> = summary.lines().take(6).flat_map(str::split_whitespace).collect();
     let start = start.join(" ");
-    assert!(start.contains("found no descriptor, port or memory on this side"), "{summary}");
+    assert!(start.contains("found no local port on this side"), "{summary}");
 }
 
 #[test]

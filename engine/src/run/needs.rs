@@ -183,9 +183,10 @@ fn ports_of(range: &str, reserved: &str) -> Option<u64> {
     Some((u64::from(last) - u64::from(first) + 1).saturating_sub(kept))
 }
 
-/// Bytes that are free for a file in `folder`.
+/// Bytes that are free for a file in `folder`; `None` where the system does not say, as where there
+/// is no disk behind it.
 fn free_at(folder: &Path) -> Option<u64> {
-    let found = rustix::fs::statvfs(folder).ok()?;
+    let found = rustix::fs::statvfs(folder).ok().filter(|found| found.f_blocks > 0)?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
@@ -274,6 +275,12 @@ mod tests {
         assert_eq!(ports_of("32768\t60999", ""), Some(28_232));
         assert_eq!(ports_of("100 199", "90,100,150-159"), Some(89));
         assert_eq!(ports_of("none", ""), None);
+    }
+
+    #[test]
+    fn a_place_without_a_disk_is_not_a_full_one() {
+        assert_eq!(free_at(Path::new("/proc")), None);
+        assert!(free_at(&std::env::temp_dir()).is_some());
     }
 
     #[test]
