@@ -2,8 +2,8 @@
 //!
 //! A [`Secret`] has no `Display`, its `Debug` and its serialised form are `[secret]`, and its bytes
 //! are overwritten when it is dropped. A [`UrlText`] shows itself without the values of its query.
-//! [`cut_out`] takes secrets out of what a server says, however it spells them
-//! ([`super::spelling`]). None of this keeps the kernel from showing a command line.
+//! [`cut_out`] takes secrets out of what a server says, however it spells them (see the module
+//! `spelling`). None of this keeps the kernel from showing a command line.
 
 use std::fmt;
 use std::str::FromStr;

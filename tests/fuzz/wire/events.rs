@@ -55,6 +55,7 @@ impl Subject for Events {
 /// What a body that calls itself an event stream should be told as, and its class.
 pub(super) fn read_body(body: &[u8]) -> (Expected, Class) {
     const MARK: &[u8] = b"\xef\xbb\xbf";
+    const PACKED: [&[u8]; 2] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd"];
     let mut expected = Expected::default();
     let body = body.trim_ascii_start();
     if body.is_empty() {
@@ -63,7 +64,9 @@ pub(super) fn read_body(body: &[u8]) -> (Expected, Class) {
     // A body is what its first ten bytes say.
     let start = &body[..body.len().min(10)];
     let behind = start.strip_prefix(MARK).unwrap_or(start).trim_ascii_start();
-    let undecided = MARK.starts_with(start) || behind.is_empty() && start.len() < 10;
+    // A body that ends within what one that is packed begins with is as little a text.
+    let packed = PACKED.iter().any(|magic| magic.starts_with(start) || start.starts_with(magic));
+    let undecided = packed || MARK.starts_with(start) || behind.is_empty() && start.len() < 10;
     match behind.first() {
         _ if undecided => expected.fail(Class::WrongContentType),
         Some(b'<') => expected.fail(Class::WrongContentType),
