@@ -11,13 +11,13 @@
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 use onbeat::clock::monotonic_ns;
 use onbeat_shared::log::Class;
 use onbeat_shared::run::Run;
 
-use super::streams::{Mocking, Running, has_core, pause, resident, serve};
+use super::streams::{Mocking, Running, has_core, pause, replay, resident, serve};
 use crate::hardship::Product;
 
 /// What is asked for.
@@ -94,18 +94,8 @@ pub fn run(product: &Product, wish: &Wish) -> Result<Told, String> {
     let (trace, log) = (folder.path().join("trace.jsonl"), folder.path().join("run.beat"));
     write_trace(&trace, wish).expect("it is writable");
     let errors = folder.path().join("errors");
-    let file = fs::File::create(&errors).expect("it is writable");
-    let (trace, output) = (trace.to_string_lossy(), log.to_string_lossy());
-    let words = ["replay", &trace, "--url", &url, "--output", &output, "--driver", &wish.driver];
-    let engine = product
-        .command(&words)
-        .args(["--cores", "1", "--ui", "simple"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(file)
-        .spawn()
-        .expect("the program is there");
-    let mut engine = Running(engine);
+    let command = replay(product, &url, &trace, &log, &wish.driver);
+    let mut engine = Running::begin(command, &errors);
     let looks = watch(&mut engine.0, wish.look_ms);
     let code = engine.0.wait().expect("it is ours").code();
     let words = fs::read_to_string(&errors).unwrap_or_default();

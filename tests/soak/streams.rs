@@ -8,7 +8,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use onbeat_shared::log::Class;
@@ -65,6 +65,15 @@ impl Told {
 /// A process that ends with its owner.
 pub(super) struct Running(pub(super) Child);
 
+impl Running {
+    /// Starts a program that only writes what it says, into a file.
+    pub(super) fn begin(mut command: Command, errors: &Path) -> Self {
+        let errors = fs::File::create(errors).expect("it is writable");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        Self(command.spawn().expect("the program is there"))
+    }
+}
+
 /// How fast the mock is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mocking {
@@ -108,21 +117,10 @@ pub fn open(product: &Product, wish: &Wish) -> Result<Told, String> {
     };
     fs::write(&trace, (0..wish.streams).map(row).collect::<String>()).expect("it is writable");
     let errors = folder.path().join("errors");
-    let file = fs::File::create(&errors).expect("it is writable");
-    let (trace, output) = (trace.to_string_lossy(), log.to_string_lossy());
-    let streams = wish.streams.to_string();
-    let words = ["replay", &trace, "--url", &url, "--output", &output, "--driver", &wish.driver];
-    let rest = ["--warm-connections", &streams, "--cores", "1", "--ui", "simple"];
-    let engine = product
-        .command(&words)
-        .args(rest)
-        .args(&wish.more)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(file)
-        .spawn()
-        .expect("the program is there");
-    let mut engine = Running(engine);
+    let (streams, driver) = (wish.streams.to_string(), wish.driver.as_str());
+    let mut command = replay(product, &url, &trace, &log, driver);
+    command.args(["--warm-connections", &streams]).args(&wish.more);
+    let mut engine = Running::begin(command, &errors);
     let (before_bytes, open_bytes) = watch(&mut engine.0, wish.streams);
     let code = engine.0.wait().expect("it is ours").code();
     drop(server);
@@ -140,6 +138,20 @@ pub fn open(product: &Product, wish: &Wish) -> Result<Told, String> {
         open_bytes,
         late_us: late.map(|late| [late.p50, late.p99]),
     })
+}
+
+/// What replays a trace from one core.
+pub(super) fn replay(
+    product: &Product,
+    url: &str,
+    trace: &Path,
+    log: &Path,
+    driver: &str,
+) -> Command {
+    let mut command = product.command(&["replay"]);
+    command.arg(trace).args(["--url", url, "--driver", driver, "--cores", "1", "--ui", "simple"]);
+    command.arg("--output").arg(log);
+    command
 }
 
 /// The mock as a process of its own, and its URL.
