@@ -6,19 +6,9 @@
 
 use super::bits::bits;
 
-macro_rules! outcomes {
-    ($($number:literal $variant:ident $name:literal $doc:literal;)*) => {
-        /// How a request ended, as the summary counts it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum Outcome {
-            $(#[doc = $doc] $variant = $number,)*
-        }
-
-        impl Outcome {
-            /// Every outcome, in the order reports list them.
-            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
-
+macro_rules! words {
+    ($type:ident: $($variant:ident $name:literal $doc:literal;)*) => {
+        impl $type {
             /// The name used in reports and exports.
             #[must_use]
             pub const fn name(self) -> &'static str {
@@ -35,6 +25,24 @@ macro_rules! outcomes {
                 }
             }
         }
+    };
+}
+
+macro_rules! outcomes {
+    ($($number:literal $variant:ident $name:literal $doc:literal;)*) => {
+        /// How a request ended, as the summary counts it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Outcome {
+            $(#[doc = $doc] $variant = $number,)*
+        }
+
+        impl Outcome {
+            /// Every outcome, in the order reports list them.
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
+        }
+
+        words! { Outcome: $($variant $name $doc;)* }
     };
 }
 
@@ -80,23 +88,9 @@ macro_rules! classes {
                     $(Self::$variant => Outcome::$outcome,)*
                 }
             }
-
-            /// The name used in reports and exports.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-
-            /// What it says, for whoever reads its name in a table.
-            #[must_use]
-            pub const fn meaning(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $doc,)*
-                }
-            }
         }
+
+        words! { Class: $($variant $name $doc;)* }
     };
 }
 
